@@ -1,12 +1,15 @@
 /// \file
 /// Predicts links. Hides edges of a graph, and trains a sheaf network to separate them from pairs of nodes without an edge.
 /// Prints the ranking metrics of the hidden test edges, and writes a ranking of pairs. Or ranks pairs with a trained
-/// network.
+/// network. In place of links it learns labels or numbers of edges.
 ///
 ///     links --dataset people --save links.safetensors
 ///     links --dataset people --load links.safetensors --candidates pairs.csv --ranking ranking.csv
+///     links --dataset people --edge-labels sign --predictions signs.csv
+#include <cmath>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <sheafnn/bsnn/edge_prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/csv_edges.hpp>
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "links/models.hpp"
+#include "links/pair_task.hpp"
 #include "models/class_names.hpp"
 #include "models/data_options.hpp"
 #include "models/interruption.hpp"
@@ -51,23 +55,100 @@ std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& da
   return {pairs.edges().begin(), pairs.edges().end()};
 }
 
-/// Pairs in the order of their probability, with the names of the nodes.
+/// Lines of pairs with the names of the nodes.
+class PairLines {
+ public:
+  /// \param header  of the columns behind the two nodes
+  PairLines(const sheafnn::Dataset& data, const std::string& header) : data_(data) {
+    out_.precision(std::numeric_limits<float>::max_digits10);
+    out_ << "source,target," << header;
+  }
+  /// A new line.
+  std::ostream& begin(const Edge& pair) { return out_ << '\n' << name(pair.u) << ',' << name(pair.v); }
+  std::ostream& field(const std::string& text) { return out_ << ',' << sheafnn::io::csv_field(text); }
+  std::ostream& field(double value) { return out_ << ',' << value; }
+  [[nodiscard]] std::string text() const { return out_.str() + '\n'; }
+
+ private:
+  [[nodiscard]] std::string name(std::int32_t u) const {
+    return data_.node_names.empty() ? std::to_string(u)
+                                    : sheafnn::io::csv_field(data_.node_names[static_cast<std::size_t>(u)]);
+  }
+
+  const sheafnn::Dataset& data_;
+  std::ostringstream out_;
+};
+
+/// Pairs in the order of their probability.
 std::string ranking_csv(const sheafnn::Dataset& data, const std::vector<Edge>& pairs,
                         const sheafnn::LinkPrediction& p) {
-  std::ostringstream out;
-  const auto name = [&](std::int32_t u) {
-    return data.node_names.empty() ? std::to_string(u)
-                                   : sheafnn::io::csv_field(data.node_names[static_cast<std::size_t>(u)]);
-  };
-  out.precision(std::numeric_limits<float>::max_digits10);
-  out << "source,target,probability,entropy,mutual_information\n";
+  PairLines lines(data, "probability,entropy,mutual_information");
   for (const std::int32_t t : p.ranking) {
     const std::size_t i = static_cast<std::size_t>(t);
-    out << name(pairs[i].u) << ',' << name(pairs[i].v) << ',' << p.link[i] << ',' << p.entropy[i] << ','
-        << p.mutual_information[i] << '\n';
+    lines.begin(pairs[i]);
+    for (const double value : {p.link[i], p.entropy[i], p.mutual_information[i]}) lines.field(value);
   }
-  return out.str();
+  return lines.text();
 }
+/// Pairs with their most probable class, and the probabilities of all.
+std::string class_csv(const sheafnn::Dataset& data, const std::vector<Edge>& pairs,
+                      const sheafnn::EdgePrediction& p, const std::vector<std::string>& class_names) {
+  std::string header = "class";
+  for (const std::string& name : class_names) header += ',' + sheafnn::io::csv_field("p_" + name);
+  PairLines lines(data, header + ",entropy,mutual_information");
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    lines.begin(pairs[i]);
+    lines.field(class_names[static_cast<std::size_t>(p.label[i])]);
+    for (std::size_t c = 0; c < class_names.size(); ++c) lines.field(p.probabilities[i * class_names.size() + c]);
+    lines.field(p.entropy[i]);
+    lines.field(p.mutual_information[i]);
+  }
+  return lines.text();
+}
+/// Pairs with their numbers, and the deviations over the posterior samples.
+std::string number_csv(const sheafnn::Dataset& data, const std::vector<Edge>& pairs, const std::string& column,
+                       const programs::TargetPrediction& p) {
+  PairLines lines(data, sheafnn::io::csv_field(column) + ',' + sheafnn::io::csv_field(column + "_sample_std"));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    lines.begin(pairs[i]);
+    lines.field(p.expectations[i]);
+    lines.field(p.deviations[i]);
+  }
+  return lines.text();
+}
+
+/// What a network says of pairs.
+class Predictor {
+ public:
+  Predictor(const links_program::Trained& network, const links_program::PairTask& task,
+            const sheafnn::Graph& graph, const sheafnn::Dataset& data, const sheafnn::PredictOptions& options)
+      : network_(network), task_(task), graph_(graph), data_(data), options_(options) {}
+
+  [[nodiscard]] sheafnn::LinkPrediction links(const std::vector<Edge>& pairs) const {
+    return links_program::predict(network_, graph_, data_.features, pairs, options_);
+  }
+  [[nodiscard]] programs::TargetPrediction numbers(const std::vector<Edge>& pairs) const {
+    return task_.unscaled(links_program::predict_values(network_, graph_, data_.features, pairs, options_));
+  }
+  /// The file of --ranking.
+  [[nodiscard]] std::string csv(const std::vector<Edge>& pairs) const {
+    if (task_.links()) return ranking_csv(data_, pairs, links(pairs));
+    if (task_.numbers()) {
+      return number_csv(data_, pairs, task_.column, numbers(pairs));
+    }
+    return class_csv(data_, pairs,
+                     links_program::predict_classes(network_, graph_, data_.features, pairs, task_.class_count(),
+                                                    options_),
+                     task_.class_names);
+  }
+
+ private:
+  const links_program::Trained& network_;
+  const links_program::PairTask& task_;
+  const sheafnn::Graph& graph_;
+  const sheafnn::Dataset& data_;
+  sheafnn::PredictOptions options_;
+};
 
 /// Hits@k and MRR of the test edges among the test pairs without an edge.
 void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPrediction& p, Index k) {
@@ -83,96 +164,159 @@ void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPredictio
               sheafnn::uncertainty::mean_reciprocal_rank(ranks));
 }
 
+/// Test figures of a task.
+void print_test(const links_program::PairTask& task, const links_program::PairTargets& targets,
+                const sheafnn::TrainResult& r, const Predictor& predictor, const std::vector<Edge>& test,
+                Index hits) {
+  if (task.links()) {
+    std::printf("test loss %.3f, ROC AUC %.3f, average precision %.3f\n", r.test_nll, r.test_roc_auc,
+                r.test_average_precision);
+    print_ranks(targets.edges, predictor.links(test), hits);
+  } else if (task.numbers()) {
+    std::printf("test R² %.3f\n", r.test_accuracy);
+    programs::print_target_figures("test edges",
+                                   links_program::test_errors(task, targets, predictor.numbers(test).expectations),
+                                   0);
+  } else {
+    std::printf("test loss %.3f, accuracy %.1f%% (largest class %.1f%%), ROC AUC %.3f, average precision %.3f\n",
+                r.test_nll, 100 * r.test_accuracy,
+                100 * links_program::largest_test_share(targets.edges, task.class_count()), r.test_roc_auc,
+                r.test_average_precision);
+  }
+}
+
+/// The edges whose label or number is not known.
+std::vector<Edge> unknown_edges(const sheafnn::Dataset& data) {
+  std::vector<Edge> r;
+  for (Index e = 0; e < data.graph.edge_count(); ++e) {
+    const std::size_t i = static_cast<std::size_t>(e);
+    const bool known = data.edge_labels.empty() ? data.edge_targets.empty() || !std::isnan(data.edge_targets[i])
+                                                : data.edge_labels[i] >= 0;
+    if (!known) r.push_back(data.graph.edge(e));
+  }
+  return r;
+}
+
 void run(Settings s, const sheafnn::Dataset& data) {
-  std::vector<Edge> candidates;
-  if (!s.candidates.empty()) candidates = read_pairs(s.candidates, data);
+  std::vector<Edge> candidates = s.candidates.empty() ? unknown_edges(data) : read_pairs(s.candidates, data);
   s.split.seed = s.train.seed;
-  const sheafnn::EdgeTargets links = sheafnn::split_links(data.graph, s.split);
+  const bool numeric = !s.data.text.edge_target.empty();
+  links_program::PairTask task{numeric ? s.data.text.edge_target : s.data.text.edge_labels,
+                               data.edge_class_names,
+                               {}};
+  const links_program::PairTargets targets =
+      links_program::split_pairs(data, task, numeric ? "--edge-target" : "--edge-labels", numeric, s.split);
+  const sheafnn::EdgeTargets& links = targets.edges;
   std::printf(
-      "%s: %td nodes, %td edges, of which the network sees %td; targets with negatives: %zu of training, %zu of "
+      "%s: %td nodes, %td edges, of which the network sees %td; targets%s: %zu of training, %zu of "
       "validation, %zu of test\n",
       data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
-      links.split.train.size(), links.split.validation.size(), links.split.test.size());
+      task.links() ? " with negatives" : "", links.split.train.size(), links.split.validation.size(),
+      links.split.test.size());
   s.network.features = data.feature_count();
   const programs::Interruption interruption;
   s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
   const bool bayesian = s.model == "bsnn";
   const links_program::Outcome outcome =
-      links_program::train({data, links, s.score, s.network, s.train, bayesian});
+      links_program::train({data, links, s.score.value_or(task.default_score()), s.network, s.train, bayesian,
+                            task.class_count(), targets.scaled, task.notes()});
   const sheafnn::TrainResult& r = outcome.result;
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
   if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
-  const auto ranked = [&](const std::vector<Edge>& pairs) {
-    return links_program::predict({"the network", outcome.checkpoint, bayesian}, links.graph, data.features, pairs,
-                                  programs::best_epoch_options(s.train, r.best_epoch));
-  };
+  const links_program::Trained network{"the network", outcome.checkpoint, bayesian};
+  const Predictor predictor(network, task, links.graph, data, programs::best_epoch_options(s.train, r.best_epoch));
   std::vector<Edge> test;
   for (const std::int32_t t : links.split.test) test.push_back(links.pairs[static_cast<std::size_t>(t)]);
-  if (!test.empty()) {
-    std::printf("test loss %.3f, ROC AUC %.3f, average precision %.3f\n", r.test_nll, r.test_roc_auc,
-                r.test_average_precision);
-    print_ranks(links, ranked(test), s.hits);
-  }
+  if (!test.empty()) print_test(task, targets, r, predictor, test, s.hits);
   if (s.ranking.empty()) return;
   const std::vector<Edge>& pairs = candidates.empty() ? test : candidates;
   sheafnn::require(!pairs.empty(), "--ranking", s.ranking,
                    "there are no test pairs; --candidates names other pairs");
-  sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, ranked(pairs)));
+  sheafnn::io::write_text(s.ranking, predictor.csv(pairs));
 }
 
-/// Ranks the candidates with the network of a file, which sees all edges of the data.
-void rank(const Settings& s, const sheafnn::Dataset& data) {
+/// A network that predicts pairs of nodes, from a file.
+struct Loaded {
+  sheafnn::io::TensorFile file;
+  bool bayesian = false;
+  links_program::PairTask task;
+};
+
+/// \throws std::runtime_error, std::invalid_argument  no such network
+Loaded read_network(const std::string& path) {
+  Loaded r{sheafnn::io::read_safetensors(path), false, {}};
+  r.bayesian = sheafnn::is_bayesian(sheafnn::io::checkpoint_info(path, r.file).model);
+  std::optional<links_program::PairTask> task = links_program::PairTask::of(path, r.file.metadata);
+  sheafnn::require(task.has_value(), "--load", path, "it holds no network that predicts links");
+  r.task = *std::move(task);
+  return r;
+}
+
+/// Predicts the candidates with the network of a file, which sees all edges of the data.
+void rank(const Settings& s, const sheafnn::Dataset& data, const Loaded& loaded) {
   const std::vector<Edge> pairs = read_pairs(s.candidates, data);
-  const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(s.load);
-  const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, file);
-  const auto targets = file.metadata.find("targets");
-  sheafnn::require(targets != file.metadata.end() && targets->second == "links", "--load", s.load,
-                   "it holds no network that predicts links");
-  programs::check_columns(data, s.load, file.metadata);
-  const sheafnn::LinkPrediction p =
-      links_program::predict({s.load, file, sheafnn::is_bayesian(info.model)}, data.graph, data.features, pairs,
-                             {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
-  sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, p));
-  std::printf("%s: %td nodes, %td edges, which the network sees; %zu pairs ranked\n", data.name.c_str(),
-              data.node_count(), data.graph.edge_count(), pairs.size());
+  programs::check_columns(data, s.load, loaded.file.metadata);
+  const links_program::Trained network{s.load, loaded.file, loaded.bayesian};
+  const Predictor predictor(network, loaded.task, data.graph, data,
+                            {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
+  sheafnn::io::write_text(s.ranking, predictor.csv(pairs));
+  std::printf("%s: %td nodes, %td edges, which the network sees; %zu pairs %s\n", data.name.c_str(),
+              data.node_count(), data.graph.edge_count(), pairs.size(),
+              loaded.task.links() ? "ranked" : "predicted");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Settings s;
-  std::string score(to_string(s.score));
+  std::string score;
   CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.",
                "links");
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
+  auto* text = app.get_option_group(programs::text_group);
+  auto* labels =
+      text->add_option("--edge-labels", s.data.text.edge_labels,
+                       "learn the labels in this column of the edge list, such as signs, in place of links; an "
+                       "empty label is unknown");
+  auto* target =
+      text->add_option("--edge-target", s.data.text.edge_target,
+                       "learn the numbers in this column of the edge list in place of links; an empty number is "
+                       "unknown")
+          ->excludes(labels);
   auto* files = app.add_option_group("Files");
-  auto* ranking =
-      files->add_option("--ranking", s.ranking, "write the pairs to this CSV file, the most probable link first");
+  auto* ranking = files->add_option(
+      "--ranking,--predictions", s.ranking,
+      "write the pairs to this CSV file: the most probable link first, or labels or numbers of edges");
   auto* save = files->add_option("--save", s.save,
                                  "write the trained network to this .safetensors file, which Python reads");
-  auto* candidates =
-      files
-          ->add_option("--candidates", s.candidates,
-                       "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
-          ->needs(ranking);
+  auto* candidates = files
+                         ->add_option("--candidates", s.candidates,
+                                      "CSV file with pairs to rank or predict, as edges.csv has them (default: "
+                                      "edges with unknown labels or "
+                                      "numbers, or else the test pairs)")
+                         ->needs(ranking);
   files
       ->add_option("--load", s.load,
-                   "rank --candidates with the network of this .safetensors file, which sees all edges")
+                   "rank or predict --candidates with the network of this .safetensors file, which sees all edges")
       ->needs(candidates)
-      ->excludes(save);
+      ->excludes(save)
+      ->excludes(labels)
+      ->excludes(target);
   auto* model = app.add_option_group("Model", "the network and its score of a pair of nodes");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--score", score, "score of a pair: dot, bilinear, or the sheaf's energy")
-      ->capture_default_str();
+  model->add_option(
+      "--score", score,
+      "score of a pair: dot, bilinear, or the sheaf's energy (default: energy for links, bilinear for labels "
+      "and numbers)");
   model->add_option("--outputs", s.network.classes, "number of outputs per node, from which scores are computed")
       ->capture_default_str();
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
   auto* split = app.add_option_group("Split", "the edges that the network sees and the target edges");
   programs::add_flags(app, *split, s.split, all);
-  split->add_option("--hits", s.hits, "k in the metric Hits@k")->capture_default_str();
+  auto* hits = split->add_option("--hits", s.hits, "k in the metric Hits@k")->capture_default_str();
   auto* training = app.add_option_group("Training");
   programs::add_flags(app, *training, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
   return programs::run_program(app, argc, argv, [&] {
@@ -180,7 +324,14 @@ int main(int argc, char** argv) {
     if (!s.load.empty()) programs::refuse_beside_load({model, split, training});
     sheafnn::require(s.data.given_sheaf.empty(), "--given-sheaf", s.data.given_sheaf,
                      "the network learns its maps");
-    s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
+    if (!score.empty()) s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
+    if (labels->count() + target->count() > 0) {
+      for (const CLI::Option* option :
+           {split->get_option("--negatives"), split->get_option("--negative-sampling"), hits}) {
+        sheafnn::require(option->count() == 0, option->get_name(), option->as<std::string>(),
+                         "belongs to links, without --edge-labels and --edge-target");
+      }
+    }
     sheafnn::require(s.hits >= 1, "--hits", s.hits, "must be at least 1");
     sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives,
                      "must be above 0: links are compared with pairs without an edge");
@@ -188,9 +339,14 @@ int main(int argc, char** argv) {
     programs::require_writable("--save", s.save);
     programs::require_apart({{"--ranking", s.ranking}, {"--save", s.save}},
                             {{"--dataset", s.dataset}, {"--candidates", s.candidates}, {"--load", s.load}});
+    std::optional<Loaded> loaded;
+    if (!s.load.empty()) {
+      loaded = read_network(s.load);
+      (loaded->task.numbers() ? s.data.text.edge_target : s.data.text.edge_labels) = loaded->task.column;
+    }
     const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
     programs::print_dropped_pairs(data);
-    s.load.empty() ? run(s, data) : rank(s, data);
+    loaded ? rank(s, data, *loaded) : run(s, data);
     return programs::exit_status("links");
   });
 }

@@ -154,7 +154,7 @@ void run(const CLI::App& app, Settings s) {
       !edge_types.empty() || (!s.data.given_sheaf.empty() && sheafnn::io::reads_edge_types(s.data.given_sheaf));
   s.data.text.node_types = !node_types.empty();
   if (const auto targets = checkpoint.metadata.find("targets"); targets != checkpoint.metadata.end()) {
-    sheafnn::require(targets->second != "links", "--model", s.model,
+    sheafnn::require(targets->second != "links" && !targets->second.starts_with("edge_"), "--model", s.model,
                      "the network predicts links; the program links reads it (--load)");
     return predict_numbers(s, checkpoint, info, entry, classes);
   }

@@ -538,6 +538,63 @@ END
   refuse '--train-share: 0 is not allowed; training needs targets' "$bin/links" --train-share 0 --message-share 0.8
   refuse '--negatives: 0 is not allowed' "$bin/links" --negatives 0
   refuse '--ranking: .* is a file of --dataset' "$bin/links" --dataset club --ranking club/nodes.csv
+
+  # Signs of acquaintances, and hours that two people meet: both follow from the people, and are left out now and then.
+  mkdir signed timed
+  for folder in signed timed; do
+    awk -v folder=$folder 'BEGIN {
+      edges = folder "/edges.csv"
+      nodes = folder "/nodes.csv"
+      print "name,age,height" > nodes
+      print "who,whom," (folder == "signed" ? "sign" : "\"hours, a week\"") > edges
+      for (u = 0; u < 120; ++u) {
+        print "person " u "," u % 2 + 0.25 * (u % 3) "," (u % 2 == 1) - 0.5 > nodes
+        for (k = 1; k <= 12; ++k) if (u >= k && (u * k) % 7 < 3) {
+          value = folder == "timed" ? 100 + 10 * (u % 2 + (u - k) % 2) : k % 2 == 0 ? "+1" : "-1"
+          print "person " u - k ",person " u "," ((u + k) % 11 == 0 ? "" : value) > edges
+        }
+      }
+      print "person 1,person 0," > edges  # the edge has its value in the other direction
+    }'
+  done
+  unknown=$(($(grep -c ',$' signed/edges.csv) - 1))
+  printf 'source,target\nperson 40,person 41\nperson 8,person 12\n' > meetings.csv
+  of_signs=("$bin/links" --dataset signed --edge-labels sign --epochs 100)
+  "${of_signs[@]}" --predictions signs.csv --save signs.safetensors --threads 1 > signs.txt || fail "links --edge-labels"
+  "${of_signs[@]}" --threads 2 | cmp - signs.txt || fail "links --edge-labels depends on threads"
+  awk '/^test loss .*, accuracy .*% \(largest class .*%\), ROC AUC/ {n++; sub(/.*accuracy /, ""); if ($1 + 0 < 90) bad = 1}
+    END {exit bad || n != 1}' signs.txt || fail "links learned no signs: $(cat signs.txt)"
+  [ "$(head -1 signs.csv)" = source,target,class,p_-1,p_+1,entropy,mutual_information ] || fail "signs: $(head -1 signs.csv)"
+  [ "$(wc -l < signs.csv)" = $((unknown + 1)) ] || fail "not the $unknown edges without a sign: $(cat signs.csv)"
+  "$bin/links" --dataset signed --load signs.safetensors --candidates meetings.csv --predictions met.csv > met.txt || fail "links --load of signs"
+  grep -q '^signed: 120 nodes, [0-9]* edges, which the network sees; 2 pairs predicted$' met.txt || fail "links --load: $(cat met.txt)"
+  grep -q '^person 8,person 12,+1,' met.csv && grep -q '^person 40,person 41,-1,' met.csv || fail "signs of pairs: $(cat met.csv)"
+  of_hours=("$bin/links" --dataset timed --edge-target 'hours, a week' --epochs 100)
+  "${of_hours[@]}" --predictions hours.csv --save hours.safetensors > hours.txt || fail "links --edge-target"
+  awk '/^test R² / {n++; if ($3 + 0 < 0.7) bad = 1} END {exit bad || n != 1}' hours.txt || fail "links learned no hours: $(cat hours.txt)"
+  grep -qE '^test edges: mean absolute error [0-9.]+, root mean square error [0-9.]+$' hours.txt || fail "no errors: $(cat hours.txt)"
+  [ "$(head -1 hours.csv)" = 'source,target,"hours, a week","hours, a week_sample_std"' ] && [ "$(wc -l < hours.csv)" = $((unknown + 1)) ] ||
+    fail "hours: $(cat hours.csv)"
+  "$bin/links" --dataset timed --load hours.safetensors --candidates meetings.csv --predictions met.csv > /dev/null || fail "links --load of hours"
+  awk -F, 'NR > 1 && ($3 < 95 || $3 > 125) {bad = 1} END {exit bad || NR != 3}' met.csv || fail "hours of pairs: $(cat met.csv)"
+  refuse "signed/edges\.csv:5: column 'sign' is .*; edges have no weights or other attributes here: .*--edge-labels" "$bin/links" --dataset signed
+  refuse "column 'sign' is .*; there is no column 'sing'$" "$bin/links" --dataset signed --edge-labels sing
+  refuse '--edge-labels: sign is not allowed; the edges have no such column' "$bin/links" --dataset club --edge-labels sign
+  refuse '--edge-labels: sign is not allowed; belongs to a --dataset of text files' "$bin/links" --edge-labels sign
+  refuse '--edge-labels excludes --edge-target' "$bin/links" --dataset signed --edge-labels sign --edge-target sign
+  refuse '--edge-labels excludes --load' "$bin/links" --dataset signed --edge-labels sign --load signs.safetensors --candidates meetings.csv --ranking out.csv
+  refuse '--negatives: 2 is not allowed; belongs to links' "$bin/links" --dataset signed --edge-labels sign --negatives 2
+  refuse '--hits: 2 is not allowed; belongs to links' "$bin/links" --dataset timed --edge-target 'hours, a week' --hits 2
+  refuse 'the network predicts links; the program links reads it' "$bin/predict" --model signs.safetensors --dataset signed
+  sed -i 's/^person 1,person 0,$/person 1,person 0,+1/' signed/edges.csv
+  refuse "column 'sign' is '\+1', and '-1' in line 2, which is the same edge" "${of_signs[@]}"
+  sed -i 's/^person 1,person 0,.*/person 1,person 0,NA/' signed/edges.csv
+  refuse "column 'sign': label 'NA' is not allowed; it usually means a missing value\. Leave an unknown label empty\. Or" "${of_signs[@]}"
+  "${of_signs[@]}" --missing-labels NA | diff - signs.txt || fail "an unknown sign by another word"
+  sed -i 's/^person 1,person 0,.*/person 1,person 0,NA/' timed/edges.csv
+  "${of_hours[@]}" | diff - hours.txt || fail "an unknown number by another word"
+  sed -i 's/^person 1,person 0,.*/person 1,person 0,much/' timed/edges.csv
+  refuse "column 'hours, a week': 'much' is not a finite number" "${of_hours[@]}"
 fi
 
 # Drawn neighbours of a graph on disk.

@@ -501,11 +501,10 @@ TEST_CASE("edge lists: columns of other programs") {
   CHECK(
       message_of_edges("source,target,Weight\nada,bob,1\nbob,eve,0.5\n") ==
       "edges.csv:3: column 'Weight' is '0.5', and '1' in line 2; edges have no weights or other attributes here: "
-      "remove the column");
+      "remove the column, or learn it with the program links (--edge-labels, --edge-target)");
   CHECK(message_of_edges("ada,bob,1\nbob,eve,2\n") ==
         "edges.csv:2: column 3 is '2', and '1' in line 1; edges have no weights or other attributes here: remove "
-        "the "
-        "column");
+        "the column, or learn it with the program links (--edge-labels, --edge-target)");
   CHECK(message_of_edges("source,target,type\nada,bob,likes\nbob,eve,hates\n")
             .starts_with("edges.csv:3: column 'type'"));
   CHECK(message_of_edges("source,target,w\nada,bob,1\nbob,eve\n") ==
@@ -646,6 +645,51 @@ TEST_CASE("text folder: a folder with neither kind of files is refused") {
       ": has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN or OGB folder";
   CHECK_THROWS_WITH_AS(static_cast<void>(io::load_dataset(folder.path().string())), message.c_str(),
                        std::runtime_error);
+}
+
+TEST_CASE("text folder: labels and numbers of edges") {
+  const test::TemporaryFolder folder;
+  folder.write("nodes.csv", "name,x\na,1\nb,2\nc,3\nd,4\n");
+  const auto load = [&](const std::string& edges, const io::TextOptions& options) {
+    folder.write("edges.csv", edges);
+    return io::load_dataset(folder.path().string(), {}, sheafnn::DatasetUse::prediction, options);
+  };
+  const io::TextOptions signs = {.edge_labels = "sign"}, hours = {.edge_target = "hours"};
+  // Edges are sorted, listed in both directions, and one is a self-loop; 1, +1 and 1.0 are one label, and -1 is one.
+  const sheafnn::Dataset data = load("sign,source,target\n-1,d,c\n+1,b,a\n,c,a\n1.0,a,b\n,c,d\n7,a,a\n", signs);
+  CHECK(data.graph.edge_count() == 3);  // ab, ac, cd
+  CHECK(data.edge_labels == std::vector<std::int32_t>{1, -1, 0});
+  CHECK(data.edge_class_names == std::vector<std::string>{"-1", "+1", "7"});
+  CHECK(data.edge_targets.empty());
+  const sheafnn::Dataset numbers = load("source,target,hours\nc,d,2.5\na,b,\na,c,NA\nb,a,-1\n", hours);
+  CHECK(numbers.edge_labels.empty());
+  REQUIRE(numbers.edge_targets.size() == 3);
+  CHECK(numbers.edge_targets[0] == -1);
+  CHECK(std::isnan(numbers.edge_targets[1]));
+  CHECK(numbers.edge_targets[2] == 2.5);
+  const sheafnn::Dataset typed =
+      load("source,target,type,sign\na,b,x,+\nc,d,y,-\n",
+           {.missing_labels = std::vector<std::string>{"none"}, .edge_types = true, .edge_labels = "sign"});
+  CHECK(typed.edge_type_names == std::vector<std::string>{"x", "y"});
+  CHECK(typed.edge_labels == std::vector<std::int32_t>{0, 1});
+  CHECK(load("source,target\na,b\n", signs).edge_labels.empty());
+  const auto refused = [&](const std::string& edges, const io::TextOptions& options, const std::string& text) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(load(edges, options)), doctest::Contains(text.c_str()),
+                         std::runtime_error);
+  };
+  refused("source,target,sign\na,b,1\nb,a,2\n", signs,
+          "edges.csv:3: column 'sign' is '2', and '1' in line 2, which is the same edge");
+  refused("source,target,hours\na,b,1\nb,a,2\n", hours, "edges.csv:3: column 'hours' is '2', and '1' in line 2");
+  refused("source,target,hours\na,b,1\nb,c,long\n", hours,
+          "edges.csv:3: column 'hours': 'long' is not a finite number");
+  refused("source,target,sign,sign\na,b,1,2\n", signs, "edges.csv:1: has two columns 'sign'");
+  refused("source,target,sign\na,b,1\nb,c,NA\n", signs, "edges.csv:3: column 'sign': label 'NA' is not allowed");
+  refused("source,target,weight\na,b,1\nb,c,2\n", signs,
+          "column 'weight' is '2', and '1' in line 2; there is no column 'sign'");
+  refused("source,target,weight,sign\na,b,1,1\nb,c,2,2\n", signs,
+          "edges have no weights or other attributes here");
+  refused("source,target,sign\na,b,1\n", {.edge_labels = "sign", .edge_target = "sign"},
+          "edge_target: sign is not allowed; edges have labels or numbers, not both");
 }
 
 TEST_CASE("text folder: files cut anywhere or with a changed byte load or are refused") {

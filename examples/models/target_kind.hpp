@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "models/class_names.hpp"
+#include "models/node_data.hpp"
 
 namespace programs {
 
@@ -131,6 +132,7 @@ class TargetKind {
   /// Are they numbers that have a mean, and not labels or classes?
   [[nodiscard]] bool numeric() const noexcept { return !has_accuracy(loss_); }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+  [[nodiscard]] const sheafnn::TargetScaling& scaling() const noexcept { return scaling_; }
   /// Values of ordered classes, increasing; otherwise empty.
   [[nodiscard]] const std::vector<double>& classes() const noexcept { return classes_; }
   /// Outputs per node of the network.

@@ -151,6 +151,30 @@ def check_same_graph(name: str, data: Any, nodes: int, edges: np.ndarray) -> Non
         raise ValueError(f"{name}: it is on another graph, whose edge {e} is {next(texts)}; must be {next(texts)}")
 
 
+def of_edges(name: str, pairs: np.ndarray, values: np.ndarray, known: np.ndarray, edges: np.ndarray, unknown: Any) -> np.ndarray:
+    """One value for each edge of a graph, from the pairs that list its edges.
+
+    :param pairs: r x 2 node numbers, in any order, with repetitions; a pair of a node with itself is no edge
+    :param values: r, of the pairs
+    :param known: r, whether a pair tells a value
+    :param edges: m x 2, as a Dataset has them
+    :raises ValueError: two pairs tell different values of one edge
+    """
+    result = np.full(len(edges), unknown, values.dtype)
+    number = {(u, v): e for e, (u, v) in enumerate(edges.tolist())}
+    first: dict[int, int] = {}
+    for row in np.flatnonzero(known).tolist():
+        u, v = sorted(pairs[row].tolist())
+        if u == v:
+            continue
+        edge = number[u, v]
+        before = first.setdefault(edge, row)
+        if values[before] != values[row]:
+            raise ValueError(f"{name}[{row}]: the edge of nodes {u} and {v} has another value in row {before}")
+        result[edge] = values[row]
+    return result
+
+
 def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, name: str = "arc_features") -> np.ndarray:
     """Features of all arcs, 2m x k, from the features of the pairs that a graph was built from.
 

@@ -169,18 +169,20 @@ def _number(text: str) -> float:
         return np.nan
 
 
-def _encode_texts(texts: list[str], minus_one: bool, missing: Sequence[str] | None) -> tuple[np.ndarray, np.ndarray]:
+def _encode_texts(
+    texts: list[str], minus_one: bool, missing: Sequence[str] | None, signs: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Of texts without blanks around them, "" where unknown."""
     values = {text: _number(text) for text in set(texts) if text.strip()}
     if minus_one:
         _check_signs(sorted(set(values.values())), missing is None or not any(text in missing for text in values))
-    elif -1 in values.values():
+    elif not signs and -1 in values.values():
         node = next(node for node, text in enumerate(texts) if values.get(text) == -1)
         raise ValueError(
             f"labels[{node}]: label {texts[node]!r} is not allowed; among texts it means unknown: pass numbers, or None where unknown"
         )
     _checks.texts(lambda node: f"labels[{node}]: label", texts)
-    codes, names = _core.encode_text_labels(texts, missing)
+    codes, names = _core.encode_text_labels(texts, missing, not signs)
     return codes, np.array(names, dtype=str)
 
 
@@ -189,11 +191,15 @@ def missing_words(missing: Any) -> list[str] | None:
     return _checks.text_list("missing_labels", missing, "a list of texts that mean an unknown label")
 
 
-def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def encode(
+    labels: Any, count: int, minus_one: bool, missing_labels: Any = None, *, signs: bool = False, of: str = "nodes"
+) -> tuple[np.ndarray, np.ndarray]:
     """Class numbers (-1: unknown) and classes. None, NaN and the like are unknown.
 
     :param minus_one: among numbers, -1 is unknown as well, and smaller whole ones are errors
     :param missing_labels: texts that are unknown; None: none, and words that usually mean a missing value are errors
+    :param signs: among texts, -1 is a class
+    :param of: what messages call those that have labels
     """
     missing = missing_words(missing_labels)
     array = label_array(labels)
@@ -201,7 +207,7 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
         hint = ""
         if array.ndim == 2 and array.shape[0] == count:
             hint = "; labels.ravel() of one column" if array.shape[1] == 1 else "; of one-hot rows take labels.argmax(axis=1)"
-        raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} nodes{hint}")
+        raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} {of}{hint}")
     if array.dtype.kind == "V":
         raise ValueError(f"labels: {array.dtype} is not allowed; expected numbers or texts")
     known = known_labels(array)
@@ -214,7 +220,7 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
         stripped = [text.strip(blanks) for text in values.tolist()]
         texts = np.full(count, "", object)
         texts[known] = [text.decode("latin-1") for text in stripped] if bytes_given else stripped
-        codes, classes = _encode_texts(texts.tolist(), minus_one, missing)
+        codes, classes = _encode_texts(texts.tolist(), minus_one, missing, signs)
         if bytes_given:
             classes = np.array([name.encode("latin-1") for name in classes.tolist()], "S" if len(classes) == 0 else None)
         return codes, classes

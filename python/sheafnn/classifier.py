@@ -531,10 +531,14 @@ def class_notes(classes: np.ndarray) -> dict[str, str]:
     }
 
 
-def classes_of(path: str, model: Any) -> np.ndarray:
-    """The classes of a file, with the type that they were given."""
+def classes_of(path: str, model: Any, count: int | None = None) -> np.ndarray:
+    """The classes of a file, with the type that they were given.
+
+    :param count: of the classes, where the network's outputs are others
+    """
     metadata, names = model.metadata, model.class_names
-    count = int(metadata["classes"]) + (metadata.get("targets") == "ordinal")  # thresholds lie between classes
+    if count is None:
+        count = int(metadata["classes"]) + (metadata.get("targets") == "ordinal")  # thresholds lie between classes
     if "class_data" in metadata:
         try:
             classes = np.frombuffer(bytes.fromhex(metadata["class_data"]), np.dtype(metadata["class_dtype"])).copy()

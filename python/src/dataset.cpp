@@ -202,14 +202,13 @@ void bind_dataset(nb::module_& module) {
       nb::arg("targets") = nb::none(), nb::arg("edge_types") = false, nb::arg("node_types") = false);
   module.def(
       "encode_text_labels",
-      [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {
-        sheafnn::EncodedLabels r = sheafnn::encode_labels(texts, missing_words, "labels", [](std::size_t u) {
-          return sheafnn::detail::concat("labels[", u, "]");
-        });
+      [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words, bool minus_one) {
+        const auto place = [](std::size_t u) { return sheafnn::detail::concat("labels[", u, "]"); };
+        sheafnn::EncodedLabels r = sheafnn::encode_labels(texts, missing_words, "labels", place, minus_one);
         const std::size_t count = r.codes.size();
         return nb::make_tuple(to_numpy(std::move(r.codes), {count}), std::move(r.class_names));
       },
-      nb::arg("texts"), nb::arg("missing_words") = nb::none());
+      nb::arg("texts"), nb::arg("missing_words") = nb::none(), nb::arg("minus_one") = true);
   module.attr("blanks") = std::string(sheafnn::detail::blanks);
   module.attr("fixed_blank") = std::string(sheafnn::detail::fixed_blank);
   module.attr("most_fractions") = sheafnn::most_fractions;

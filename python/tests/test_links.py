@@ -115,6 +115,91 @@ def test_refused(karate):
         predictor.predict_proba([[0, 1]], np.eye(2), edges=[])
 
 
+def people():
+    """Features, listed edges and two things that follow from the people: signs and numbers of the edges."""
+    u = np.arange(120)
+    features = np.stack([u % 2 + 0.25 * (u % 3), (u % 2 == 1) - 0.5], axis=1)
+    edges = np.array([(v, v - k) for v in u for k in range(1, 13) if v >= k and v * k % 7 < 3])
+    same = (edges[:, 0] - edges[:, 1]) % 2 == 0
+    return features, edges, np.where(same, 1, -1), 100.0 + 10 * (edges % 2).sum(axis=1)
+
+
+@pytest.mark.parametrize("model", ["bsnn", "nsd"])
+def test_signs(tmp_path, model):
+    features, edges, signs, _ = people()
+    labels = [None if e % 9 == 0 else int(sign) for e, sign in enumerate(signs)]
+    predictor = LinkPredictor(model, targets="classes", epochs=100).fit(features, labels, edges=edges)
+    assert predictor.classes_.tolist() == [-1, 1]
+    figures = predictor.score()
+    assert set(figures) == {"accuracy", "loss", "roc_auc", "average_precision"} and figures["accuracy"] > 0.9
+    truth = {tuple(sorted(edge)): sign for edge, sign in zip(edges.tolist(), signs.tolist())}
+    tested = [truth[tuple(sorted(pair))] for pair in predictor.test_pairs_.tolist()]
+    assert_array_equal(predictor.test_labels_, tested)
+    known = {tuple(sorted(edge)) for edge, label in zip(edges.tolist(), labels) if label is not None}
+    assert {tuple(pair) for pair in predictor.test_pairs_.tolist()} < known
+    unknown = edges[::9]
+    assert (predictor.predict(unknown) == signs[::9]).mean() > 0.9
+    probabilities = predictor.predict_proba(unknown)
+    assert probabilities.shape == (len(unknown), 2)
+    assert_array_equal(predictor.classes_[probabilities.argmax(axis=1)], predictor.predict(unknown))
+    if model == "nsd":
+        own = predictor.score(predictor.test_pairs_, predictor.test_labels_)
+        assert own == pytest.approx({key: figures[key] for key in own}, abs=1e-6)
+    predictor.save(tmp_path / "m.safetensors")
+    loaded = LinkPredictor.load(tmp_path / "m.safetensors")
+    assert loaded.targets == "classes" and loaded.classes_.dtype == predictor.classes_.dtype
+    assert_array_equal(loaded.predict(unknown, predictor.seen_), predictor.predict(unknown))
+    assert_array_equal(pickle.loads(pickle.dumps(predictor)).predict(unknown), predictor.predict(unknown))
+    # A Dataset numbers its edges otherwise.
+    data = sheafnn.Dataset.from_numpy(edges, features)
+    again = LinkPredictor(model, targets="classes", epochs=5).fit(data, [str(truth[tuple(edge)]) for edge in data.edges.tolist()])
+    assert again.classes_.tolist() == ["-1", "1"]
+
+
+def test_numbers(tmp_path):
+    features, edges, _, hours = people()
+    own = hours.copy()
+    own[::9] = np.nan
+    predictor = LinkPredictor("nsd", targets="numbers", epochs=100).fit(features, own, edges=edges)
+    figures = predictor.score()
+    assert set(figures) == {"r2", "mean_absolute_error", "root_mean_square_error"} and figures["r2"] > 0.7
+    means, deviations = predictor.predict(edges[::9], return_std=True)
+    assert abs(means - hours[::9]).mean() < 5 and deviations.shape == means.shape and (deviations == 0).all()
+    again = predictor.score(predictor.test_pairs_, predictor.test_labels_)
+    assert again == pytest.approx(figures, abs=1e-4)
+    predictor.save(tmp_path / "m.safetensors")
+    loaded = LinkPredictor.load(tmp_path / "m.safetensors")
+    assert_array_equal(loaded.predict(edges[::9], predictor.seen_), means)
+    with pytest.raises(ValueError, match="'numbers' have no probabilities"):
+        loaded.predict_proba(edges[::9], predictor.seen_)
+
+
+def test_refused_labels():
+    features, edges, signs, hours = people()
+
+    def fit(y, targets="classes", edges=edges, **more):
+        return LinkPredictor(targets=targets, epochs=2, **more).fit(features, y, edges=edges)
+
+    with pytest.raises(ValueError, match="targets: 'signs' is not allowed; choose links, classes, numbers"):
+        fit(signs, "signs")
+    with pytest.raises(ValueError, match="y: None is not allowed; expected one of the classes for each edge"):
+        fit(None)
+    with pytest.raises(ValueError, match=r"expected one label for each of \d+ edges"):
+        fit(signs[1:])
+    with pytest.raises(ValueError, match="y: y is not allowed; at least two different labels are needed"):
+        fit(np.ones_like(signs))
+    with pytest.raises(ValueError, match=r"y\[2\]: the edge of nodes 0 and 1 has another value in row 0"):
+        fit([1, 1, -1], edges=[[0, 1], [1, 2], [1, 0]])
+    with pytest.raises(ValueError, match=r"split\['negatives'\]: 2 is not allowed; belongs to links"):
+        fit(signs, split={"negatives": 2})
+    with pytest.raises(ValueError, match=r"y: shape .* is not allowed; expected a number"):
+        fit(hours[1:], "numbers")
+    with pytest.raises(ValueError, match=r"y: shape .* is not allowed; expected one number for each"):
+        fit(np.stack([hours, hours], axis=1), "numbers")
+    with pytest.raises(ValueError, match="return_std: True is not allowed; classes are no numbers"):
+        fit(signs).predict([[0, 1]], return_std=True)
+
+
 @pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
 def test_the_program_does_the_same(tmp_path, karate):
     saved, ranking = tmp_path / "m.safetensors", tmp_path / "r.csv"
@@ -135,3 +220,28 @@ def test_the_program_does_the_same(tmp_path, karate):
     auc, precision = (float(x) for x in re.search(r"ROC AUC ([0-9.]+), average precision ([0-9.]+)", shown).groups())
     hits, mrr = (float(x) for x in re.search(r"Hits@10 ([0-9.]+), MRR ([0-9.]+)", shown).groups())
     assert (auc, precision, hits, mrr) == tuple(round(figures[key], 3) for key in ("roc_auc", "average_precision", "hits@10", "mrr"))
+
+
+@pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_the_program_learns_the_same_of_edges(tmp_path, kind):
+    features, edges, signs, hours = people()
+    values = signs if kind == "classes" else hours
+    (tmp_path / "nodes.csv").write_text("name,a,b\n" + "".join(f"{u},{a},{b}\n" for u, (a, b) in enumerate(features.tolist())))
+    (tmp_path / "edges.csv").write_text("source,target,what\n" + "".join(f"{u},{v},{x}\n" for (u, v), x in zip(edges, values)))
+    saved, table = tmp_path / "m.safetensors", tmp_path / "p.csv"
+    option = "--edge-labels" if kind == "classes" else "--edge-target"
+    subprocess.run(
+        [pathlib.Path(folder) / "links", "--dataset", tmp_path, option, "what", "--epochs", "20", "--seed", "4", "--save", saved,
+         "--predictions", table],
+        text=True, capture_output=True, check=True,
+    )
+    own = LinkPredictor(targets=kind, epochs=20, random_state=4).fit(features, values, edges=edges)
+    theirs = LinkPredictor.load(saved, random_state=4)
+    a, b = own.model_.tensors(), theirs.model_.tensors()
+    assert a.keys() == b.keys()
+    for name in a:
+        assert_array_equal(a[name], b[name], name)
+    rows = np.genfromtxt(table, delimiter=",", names=True)
+    assert len(rows) == len(own.test_pairs_)
+    assert theirs.targets == kind and (kind == "numbers" or theirs.classes_.tolist() == ["-1", "1"])

@@ -61,6 +61,10 @@ struct NodeDataset {
   std::vector<double> targets = {};  ///< n × k numbers to learn in place of labels, NaN where unknown; or empty
   std::vector<std::string> target_names = {};  ///< k
 
+  std::vector<std::int32_t> edge_labels = {};      ///< m classes of edges, −1 where unknown; or empty
+  std::vector<std::string> edge_class_names = {};  ///< of these classes
+  std::vector<double> edge_targets = {};           ///< m numbers of edges, NaN where unknown; or empty
+
   std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: no maps
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }

@@ -182,13 +182,15 @@ struct Decimal {
 /// \param missing  the texts that are unknown, compared without the blanks around them, and by value where they are numbers
 /// \param column   what messages call all labels, e.g. "nodes.csv: column 'label'"
 /// \param place    place(u): what messages call text u, e.g. "labels[3]"
+/// \param minus_one  whether the number -1 is unknown, and other negative whole numbers are errors; otherwise they are classes
 /// \throws std::invalid_argument  a word that means a missing value, many numbers that are not whole, or more
 ///                                classes than largest_class_count
 template <class Place>
 [[nodiscard]] EncodedLabels encode_labels(std::span<const std::string> texts, const MissingLabels& missing,
-                                          std::string_view column, const Place& place) {
+                                          std::string_view column, const Place& place, bool minus_one = true) {
   std::set<std::string_view> unknown = {""};
-  std::set<detail::Decimal> unknown_numbers = {detail::Decimal{true, 1, "1"}};  // -1
+  std::set<detail::Decimal> unknown_numbers;
+  if (minus_one) unknown_numbers.insert(detail::Decimal{true, 1, "1"});  // -1
   if (missing) {
     for (const std::string& word : *missing) {
       unknown.insert(detail::trimmed(word));
@@ -214,8 +216,10 @@ template <class Place>
       if (!missing && (detail::means_missing(text) || detail::is_word_of(text, detail::infinite_words))) {
         throw_invalid_argument(
             place(u), detail::concat("label '", detail::printable(texts[u]), "'"),
-            "it usually means a missing value. Leave an unknown label empty, or write -1. Or give the words for "
-            "an unknown label in the option missing_labels (--missing-labels); all other words are classes then");
+            detail::concat("it usually means a missing value. Leave an unknown label empty",
+                           minus_one ? ", or write -1" : "",
+                           ". Or give the words for an unknown label in the option missing_labels "
+                           "(--missing-labels); all other words are classes then"));
       }
       known.push_back(texts[u]);
       values.push_back(std::move(value));
@@ -237,7 +241,7 @@ template <class Place>
                        most_fractions, " different numbers"));
   }
 
-  for (std::size_t t = 0; numeric && t < values.size(); ++t) {
+  for (std::size_t t = 0; numeric && minus_one && t < values.size(); ++t) {
     if (!values[t]->negative || !values[t]->whole()) continue;
     const auto first = std::find(text_of.begin(), text_of.end(), static_cast<std::int32_t>(t));
     throw_invalid_argument(place(static_cast<std::size_t>(first - text_of.begin())),

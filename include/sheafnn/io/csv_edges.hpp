@@ -17,7 +17,6 @@
 #include "sheafnn/core/text.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/labels.hpp"
-#include "sheafnn/graph/pair_types.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/csv_nodes.hpp"
 #include "sheafnn/io/lines.hpp"
@@ -170,6 +169,7 @@ struct EdgeList {
   std::vector<std::string> columns;  ///< k, as the header has them; "" without a header
   std::vector<double> values;        ///< m × k
   std::vector<std::string> types;    ///< m, or empty: not read
+  std::vector<std::string> texts;    ///< m, of the column with a chosen name; or empty: there is none
 
   /// "FILE:LINE" of an edge.
   [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }
@@ -181,11 +181,26 @@ enum class EdgeAttributes : std::uint8_t {
   keep     ///< finite numbers: EdgeList::values
 };
 
+/// A text of a column as a finite number.
+///
+/// \param column  what messages call it
+/// \throws std::runtime_error  it is none
+[[nodiscard]] inline double finite_number(const std::string& where, std::string_view column,
+                                          const std::string& text) {
+  double value = 0;
+  if (!parse_number(text, value) || !std::isfinite(value)) {
+    fail(where, "column ", column, ": '", printable(text), "' is not a finite number");
+  }
+  return value;
+}
+
 /// Reads an edge list record by record; see read_edge_list().
 class EdgeListReader {
  public:
-  EdgeListReader(CsvReader csv, const NodeNumbers& nodes, EdgeAttributes attributes = EdgeAttributes::refuse)
-      : csv_(std::move(csv)), nodes_(nodes), attributes_(attributes) {
+  /// \param chosen  name of the column whose texts are read, if there is such a column; empty: none
+  EdgeListReader(CsvReader csv, const NodeNumbers& nodes, EdgeAttributes attributes = EdgeAttributes::refuse,
+                 std::string chosen = {})
+      : csv_(std::move(csv)), nodes_(nodes), attributes_(attributes), chosen_(std::move(chosen)) {
     std::string comments;
     for (const char mark : {'#', '%'}) {
       if (!nodes.any_name([&](std::string_view name) { return name.starts_with(mark); })) comments += mark;
@@ -210,7 +225,7 @@ class EdgeListReader {
  private:
   /// A column that is no end of an edge.
   struct Column {
-    enum class Kind { ends, ignored, type, constant, number };
+    enum class Kind { ends, ignored, type, constant, number, chosen };
     Kind kind = Kind::constant;
     std::string name;  ///< for messages
     std::string value;
@@ -263,6 +278,11 @@ class EdgeListReader {
     using Kind = Column::Kind;
     if (k == ends_[0] || k == ends_[1]) {
       column.kind = Kind::ends;
+    } else if (!chosen_.empty() && name == chosen_) {
+      column.kind = Kind::chosen;
+      for (const Column& before : columns_) {
+        if (before.kind == Kind::chosen) fail(csv_.where(), "has two columns '", printable(name), "'");
+      }
     } else if (attributes_ != EdgeAttributes::keep && is_type_column(name)) {
       column.kind = Kind::type;
       for (std::size_t j = 0; j < k && attributes_ == EdgeAttributes::types; ++j) {
@@ -315,11 +335,11 @@ class EdgeListReader {
     using Kind = Column::Kind;
     if (column.kind == Kind::ends || column.kind == Kind::ignored) return;
     if (column.kind == Kind::number) {
-      double value = 0;
-      if (!parse_number(text, value) || !std::isfinite(value)) {
-        fail(csv_.where(), "column ", column.name, ": '", printable(text), "' is not a finite number");
-      }
-      list_.values.push_back(value);
+      list_.values.push_back(finite_number(csv_.where(), column.name, text));
+      return;
+    }
+    if (column.kind == Kind::chosen) {
+      list_.texts.push_back(text);
       return;
     }
     if (column.kind == Kind::type && attributes_ == EdgeAttributes::types) {
@@ -339,15 +359,19 @@ class EdgeListReader {
     if (text == column.value) return;
     const auto value = sheafnn::detail::parse_decimal(text);
     if (value && value == sheafnn::detail::parse_decimal(column.value)) return;
+    const bool missing = !chosen_.empty() && list_.texts.empty();
     fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
          "' in line ", column.line,
-         column.kind == Kind::type ? unread_types
-                                   : "; edges have no weights or other attributes here: remove the column");
+         missing                     ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
+         : column.kind == Kind::type ? std::string(unread_types)
+                                     : "; edges have no weights or other attributes here: remove the column, or "
+                                       "learn it with the program links (--edge-labels, --edge-target)");
   }
 
   CsvReader csv_;
   const NodeNumbers& nodes_;
   EdgeAttributes attributes_;
+  std::string chosen_;
   std::size_t ends_[2] = {0, 1};  ///< columns of the source and the target
   std::vector<Column> columns_;
   EdgeList list_;
@@ -357,26 +381,11 @@ class EdgeListReader {
 /// header: two of its columns are called source and target, from and to, u and v, or the like. Lines that begin
 /// with # or % are comments, unless nodes have such names. Fields may be separated by blanks. Further columns are refused,
 /// unless all edges have the same value there, or they are called Id, Label or Type (Directed, Undirected). Sheaves learn
-/// the weights of edges. read_typed_edges() reads the column type.
+/// the weights of edges. read_edge_columns() reads the column type and columns of labels and numbers.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node or column
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
   return Graph(nodes.count(), EdgeListReader(std::move(csv), nodes).read().edges);
-}
-
-/// The same, with a column type, which tells the type of every edge.
-///
-/// \param names  of the types, sorted
-/// \throws std::runtime_error  as above, or an edge of two types
-[[nodiscard]] inline Graph read_typed_edges(CsvReader csv, const NodeNumbers& nodes,
-                                            std::vector<std::string>& names) {
-  const EdgeList list = EdgeListReader(std::move(csv), nodes, EdgeAttributes::types).read();
-  Graph graph(nodes.count(), list.edges);
-  names = sheafnn::detail::set_pair_types(graph, list.edges, list.types, [&](std::size_t i, std::size_t first) {
-    fail(list.where(i), "the edge has the type '", printable(list.types[i]), "', and '",
-         printable(list.types[first]), "' in line ", list.lines[first]);
-  });
-  return graph;
 }
 
 }  // namespace detail

@@ -23,9 +23,9 @@ namespace sheafnn::io::detail {
 /// encode_labels() for readers. \throws std::runtime_error  as there
 template <class Place>
 [[nodiscard]] EncodedLabels read_label_texts(const std::vector<std::string>& texts, const MissingLabels& missing,
-                                             std::string_view column, const Place& place) {
+                                             std::string_view column, const Place& place, bool minus_one = true) {
   try {
-    return encode_labels(texts, missing, column, place);
+    return encode_labels(texts, missing, column, place, minus_one);
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(error.what());
   }

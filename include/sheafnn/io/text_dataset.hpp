@@ -21,6 +21,7 @@
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/labels.hpp"
 #include "sheafnn/io/csv.hpp"
+#include "sheafnn/io/csv_edge_columns.hpp"
 #include "sheafnn/io/csv_edges.hpp"
 #include "sheafnn/io/csv_nodes.hpp"
 #include "sheafnn/io/matrix_market.hpp"
@@ -36,6 +37,13 @@ struct TextOptions {
   bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
+  /// Column of the edge list with labels or else numbers of edges: Dataset::edge_labels, Dataset::edge_targets. Among labels −1
+  /// is a class. Both are empty where there is no such column.
+  std::string edge_labels = {}, edge_target = {};
+
+  [[nodiscard]] bool reads_edge_columns() const noexcept {
+    return edge_types || !edge_labels.empty() || !edge_target.empty();
+  }
 };
 
 /// Checks names of targets. \param name  what messages call them
@@ -119,10 +127,18 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   if (!table.names.empty()) return {table.file, table.names};
   return {table.file.empty() ? files.features.string() : table.file, n};
 }
-/// \param names  of the edges' types, where they are read
+/// \param columns  what columns of the edge list tell, where they are read
 [[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n,
-                                           const TextOptions& options, std::vector<std::string>& names) {
-  if (options.edge_types) return read_typed_edges(CsvReader(files.edges), numbers_of(files, table, n), names);
+                                           const TextOptions& options, EdgeColumns& columns) {
+  if (options.reads_edge_columns()) {
+    if (files.edges.extension() == ".mtx") {
+      fail(files.edges.string(), "is a matrix; types, labels and numbers of edges are columns of edges.csv");
+    }
+    return read_edge_columns(CsvReader(files.edges), numbers_of(files, table, n),
+                             {options.edge_types, options.edge_labels, options.edge_target,
+                              options.missing_labels},
+                             columns);
+  }
   if (files.edges.extension() == ".mtx") {
     const MatrixEntries matrix = read_matrix_market(files.edges);
     if (matrix.rows != n) fail(matrix.file, "has ", matrix.rows, " rows; the dataset has ", n, " nodes");
@@ -236,15 +252,19 @@ template <class GraphType, class ReadGraph>
 }
 [[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
                                                const TextOptions& options, DatasetUse use) {
-  std::vector<std::string> edge_types, node_types;
+  EdgeColumns edges;
+  std::vector<std::string> node_types;
   Dataset r =
       read_text_tables<Graph>(where, std::move(name), files, options, use, [&](const NodeTable& table, Index n) {
-        Graph graph = read_text_graph(files, table, n, options, edge_types);
+        Graph graph = read_text_graph(files, table, n, options, edges);
         if (options.node_types) read_node_types(table, graph, node_types);
         return graph;
       });
   r.node_type_names = std::move(node_types);
-  r.edge_type_names = std::move(edge_types);
+  r.edge_type_names = std::move(edges.type_names);
+  r.edge_labels = std::move(edges.labels);
+  r.edge_class_names = std::move(edges.class_names);
+  r.edge_targets = std::move(edges.targets);
   return r;
 }
 }  // namespace detail

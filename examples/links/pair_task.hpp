@@ -1,0 +1,154 @@
+/// \file
+/// PairTask: what a network learns of pairs of nodes, and the targets of a training. It comes from an edge list and from the
+/// metadata of a checkpoint, which the Python package reads and writes as well.
+///
+/// | metadata                  | what                                                           |
+/// | ------------------------- | -------------------------------------------------------------- |
+/// | targets                   | links, edge_classes or edge_numbers                            |
+/// | edge_column               | the column of the edge list with the classes or numbers        |
+/// | class_names               | names of the classes, a CSV record                             |
+/// | target_mean, target_scale | of numbers: as models/target_kind.hpp has them                 |
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <sheafnn/bsnn/edge_prediction.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/edge_split.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/class_names.hpp"
+#include "models/target_figures.hpp"
+#include "models/target_kind.hpp"
+
+namespace links_program {
+
+/// Labels or numbers of edges, or neither: links.
+struct PairTask {
+  std::string column;                        ///< of the edge list; empty: links
+  std::vector<std::string> class_names;      ///< of labels
+  std::optional<programs::TargetKind> kind;  ///< of numbers
+
+  [[nodiscard]] bool links() const noexcept { return column.empty(); }
+  [[nodiscard]] bool numbers() const noexcept { return kind.has_value(); }
+  /// Links have two classes: no link, a link.
+  [[nodiscard]] sheafnn::Index class_count() const noexcept {
+    return links() ? 2 : static_cast<sheafnn::Index>(class_names.size());
+  }
+  /// The score that a program takes where nobody chooses one.
+  [[nodiscard]] sheafnn::PairScore default_score() const noexcept {
+    return links() ? sheafnn::PairScore::energy : sheafnn::PairScore::bilinear;
+  }
+
+  /// Numbers of the files from what a loss has, and their deviations over the posterior samples.
+  [[nodiscard]] programs::TargetPrediction unscaled(sheafnn::EdgeValues values) const {
+    for (double& one : values.variance) one = std::sqrt(one);
+    return {kind->scaling().unscaled(std::move(values.mean)),
+            kind->scaling().unscaled_deviations(std::move(values.variance))};
+  }
+
+  /// What a checkpoint stores.
+  [[nodiscard]] std::map<std::string, std::string> notes() const {
+    std::map<std::string, std::string> r;
+    if (kind) kind->add_to(r);
+    r["targets"] = links() ? "links" : numbers() ? "edge_numbers" : "edge_classes";
+    if (!links()) r["edge_column"] = column;
+    if (!class_names.empty()) r["class_names"] = sheafnn::io::csv_record(class_names);
+    return r;
+  }
+  /// The task of a checkpoint; nothing where it holds a network of nodes or graphs.
+  ///
+  /// \throws std::runtime_error  naming the file: a part is missing or damaged
+  [[nodiscard]] static std::optional<PairTask> of(const std::string& file,
+                                                  std::map<std::string, std::string> notes) {
+    const std::string targets = notes["targets"];
+    PairTask r;
+    if (targets == "links") return r;
+    if (targets != "edge_classes" && targets != "edge_numbers") return std::nullopt;
+    r.column = notes["edge_column"];
+    if (r.column.empty()) sheafnn::io::detail::fail(file, "has no entry 'edge_column' in its metadata");
+    if (targets == "edge_numbers") {
+      notes["targets"] = "numbers";
+      r.kind.emplace(file, notes, 1);
+      return r;
+    }
+    r.class_names = programs::checkpoint_record(file, notes, "class_names");
+    if (r.class_names.size() < 2) sheafnn::io::detail::fail(file, "class_names has fewer than 2 names");
+    return r;
+  }
+};
+
+/// The targets of a training.
+struct PairTargets {
+  sheafnn::EdgeTargets edges;
+  sheafnn::Dataset numbers;    ///< of a task with numbers: its targets are T numbers, of targets in place of nodes
+  std::vector<double> scaled;  ///< the same, as the loss takes them
+};
+
+/// Splits the edges of data for a task.
+///
+/// \param task  has the column and class names; gets the scaling of numbers
+/// \param name  what messages call the labels or numbers
+/// \param numeric  whether numbers are learned, not labels
+/// \throws std::invalid_argument  labels or numbers that are not there, or too few; as split_links() and split_edges()
+[[nodiscard]] inline PairTargets split_pairs(const sheafnn::Dataset& data, PairTask& task, const std::string& name,
+                                             bool numeric, const sheafnn::EdgeSplitOptions& options) {
+  PairTargets r;
+  if (task.links()) {
+    r.edges = sheafnn::split_links(data.graph, options);
+    return r;
+  }
+  const auto known = [&](const auto& values) {
+    sheafnn::require(!values.empty(), name, task.column, "the edges have no such column");
+  };
+  if (!numeric) {
+    known(data.edge_labels);
+    sheafnn::require(task.class_count() >= 2, name, task.column, "at least two different labels are needed");
+    r.edges = sheafnn::split_edges(data.graph, data.edge_labels, task.class_count(), options);
+    return r;
+  }
+  known(data.edge_targets);
+  r.edges =
+      sheafnn::split_edges(data.graph, sheafnn::detail::known_rows(data.edge_targets, data.graph.edge_count()), 1,
+                           options);
+  r.numbers.name = data.name;
+  r.numbers.features = sheafnn::NodeFeatures::identity(r.edges.count());
+  r.numbers.target_names = {task.column};
+  for (const std::int32_t e : r.edges.edges) {
+    r.numbers.targets.push_back(data.edge_targets[static_cast<std::size_t>(e)]);
+  }
+  task.kind.emplace(sheafnn::TargetLoss::squared, r.numbers, r.edges.split.train);
+  r.scaled = task.kind->scaling().scaled(r.numbers.targets);
+  return r;
+}
+
+/// Errors of numbers that were predicted for the test targets.
+///
+/// \param means  one for each test target
+[[nodiscard]] inline programs::TargetFigures test_errors(const PairTask& task, const PairTargets& targets,
+                                                         const std::vector<double>& means) {
+  const std::vector<std::int32_t>& test = targets.edges.split.test;
+  programs::TargetPrediction all;
+  all.expectations.assign(targets.numbers.targets.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < test.size(); ++i) all.expectations[static_cast<std::size_t>(test[i])] = means[i];
+  return programs::target_figures(*task.kind, targets.numbers, all, {}, test).front();
+}
+
+/// The share of the most frequent label among the test targets: the accuracy of a guess.
+[[nodiscard]] inline double largest_test_share(const sheafnn::EdgeTargets& edges, sheafnn::Index class_count) {
+  std::vector<double> counts(static_cast<std::size_t>(class_count));
+  for (const std::int32_t t : edges.split.test) {
+    ++counts[static_cast<std::size_t>(edges.labels[static_cast<std::size_t>(t)])];
+  }
+  return *std::max_element(counts.begin(), counts.end()) / static_cast<double>(edges.split.test.size());
+}
+
+}  // namespace links_program
