@@ -181,7 +181,7 @@ class TargetKind {
     sheafnn::uncertainty::Intervals r =
         sheafnn::uncertainty::residual_intervals(prediction.expectations, prediction.deviations, thresholds_);
     if (loss_ == sheafnn::TargetLoss::poisson) {  // bounds of counts belong to the interval
-      for (double& bound : r.lower) bound = std::max(std::ceil(bound), 0.0);
+      for (double& bound : r.lower) bound = std::max(std::ceil(bound), 0.0) + 0.0;  // + 0.0: −0 becomes 0
       for (double& bound : r.upper) bound = std::floor(bound);
     }
     return r;
