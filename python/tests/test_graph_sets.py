@@ -204,6 +204,25 @@ def test_regressor(tmp_path):
     assert two.predict(graphs).shape == (40, 2)
 
 
+def test_folds_and_deviations_of_a_regression():
+    graphs = sizes().with_folds(5, seed=1)
+    assert sorted(np.concatenate(graphs.folds)) == list(range(40)) and {len(fold) for fold in graphs.folds} == {8}
+    regressor = GraphRegressor("bsnn", predict_samples=7, **small).fit(graphs, fold=2)
+    assert_array_equal(regressor.split_.test, graphs.folds[2])
+    means, deviations = regressor.predict(graphs, return_std=True)
+    assert_array_equal(means, regressor.predict(graphs))
+    assert deviations.shape == (40,)
+    assert_array_equal(deviations > 0, graphs.targets[:, 0] > 1)  # one node has no edge, and so no sheaf
+    samples = regressor.model_.sample_numbers(graphs._core, 7, 0, 0)
+    assert samples.shape == (7, 40, 1)
+    np.testing.assert_allclose(deviations, samples[:, :, 0].std(axis=0) * regressor.target_scale_[0], rtol=1e-12)
+    with pytest.raises(ValueError, match="return_std: True is not allowed; the model 'nsd' has no posterior"):
+        GraphRegressor(**small).fit(graphs, fold=0).predict(graphs, return_std=True)
+    edges, indicator, _ = rings()
+    with pytest.raises(ValueError, match="folds need classes or targets of the graphs"):
+        GraphSet.from_arrays(edges, indicator).with_folds(5)
+
+
 def test_training_refuses():
     graphs = classes()
     with pytest.raises(ValueError, match=r"fold: 0 is not allowed; the set has no folds"):
