@@ -128,6 +128,7 @@ class TargetKind {
   }
 
   [[nodiscard]] sheafnn::TargetLoss loss() const noexcept { return loss_; }
+  [[nodiscard]] const sheafnn::TargetScaling& scaling() const noexcept { return scaling_; }
   /// Are they numbers that have a mean, and not labels or classes?
   [[nodiscard]] bool numeric() const noexcept { return !has_accuracy(loss_); }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }

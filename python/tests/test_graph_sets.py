@@ -368,10 +368,40 @@ def test_the_program_does_the_same(tmp_path, model):
 
 
 @pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
+def test_the_program_trains_a_regression(tmp_path):
+    edges, indicator, _ = rings()
+    sizes = np.bincount(indicator).astype(float)
+    targets = np.column_stack([sizes, 100 - 3 * sizes])
+    np.savez(tmp_path / "sizes.npz", edges=edges, graph_indicator=indicator, graph_targets=targets)
+    graphs = sheafnn.load_graphs(tmp_path / "sizes.npz").with_folds(5, seed=7)
+
+    def run(*arguments):
+        command = [pathlib.Path(folder) / "graphs", tmp_path / "sizes.npz", *arguments]
+        return subprocess.run(command, text=True, capture_output=True, check=True).stdout
+
+    shown = run(
+        "--model", "bsnn", "--channels", "4", "--epochs", "100", "--lr", "0.02", "--folds", "5", "--fold", "3", "--seed", "7",
+        "--save", tmp_path / "m.safetensors", "--predictions", tmp_path / "tested.csv",
+    )
+    assert float(shown.splitlines()[2].split()[3]) > 0.9
+    rows = np.genfromtxt(tmp_path / "tested.csv", delimiter=",", names=True)
+    assert rows["graph"].tolist() == graphs.folds[3].tolist()
+    loaded = GraphRegressor.load(tmp_path / "m.safetensors", random_state=7)
+    assert loaded.score(graphs) > 0.9
+    # Either reads the other's file, and both predict the same.
+    loaded.save(tmp_path / "again.safetensors")
+    for name in ("m", "again"):
+        run("--load", tmp_path / f"{name}.safetensors", "--samples", "20", "--seed", "7", "--predictions", tmp_path / "all.csv")
+        rows = np.genfromtxt(tmp_path / "all.csv", delimiter=",", names=True)
+        assert_array_equal(np.column_stack([rows["target_0"], rows["target_1"]]), targets)
+        np.testing.assert_allclose(np.column_stack([rows["predicted_0"], rows["predicted_1"]]), loaded.predict(graphs), rtol=1e-12)
+
+
+@pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
 def test_the_program_refuses_a_regression(tmp_path):
     write(tmp_path / "rings.npz")
     GraphRegressor(**small).fit(sizes()).save(tmp_path / "m.safetensors")
     done = subprocess.run(
         [pathlib.Path(folder) / "graphs", tmp_path / "rings.npz", "--load", tmp_path / "m.safetensors"], text=True, capture_output=True
     )
-    assert done.returncode != 0 and "holds a network of a regression, and this program classifies" in done.stderr
+    assert done.returncode != 0 and "holds a network of a regression, and rings has classes" in done.stderr
