@@ -563,6 +563,14 @@ END
   refuse '--load requires --candidates' "$bin/links" --dataset club --load links.safetensors --ranking again.csv
   refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
     --candidates pairs.csv --ranking again.csv
+  # Edges alone are enough where nodes have no other features than their numbers.
+  mkdir bare && cp club/edges.csv bare
+  bare=("$bin/links" --dataset bare --identity-features)
+  "${bare[@]}" --score dot --epochs 20 --save bare.safetensors --candidates pairs.csv --ranking bare.csv > bare.txt || fail "links of edges alone"
+  [ "$(wc -l < bare.csv)" = 5 ] && grep -qF '"O'"'"'Hara, ""Kit"""' bare.csv || fail "links ranks no pairs of edges alone: $(cat bare.csv)"
+  "${bare[@]}" --load bare.safetensors --candidates pairs.csv --ranking again.csv > bare.txt || fail "links --load of edges alone"
+  grep -q '^bare: 112 nodes, 409 edges, which the network sees; 4 pairs ranked$' bare.txt || fail "links --load of edges alone: $(cat bare.txt)"
+  refuse 'bare: has edges, but neither nodes.csv .* with --identity-features an edge list is enough' "$bin/links" --dataset bare --save out.safetensors
   printf 'source,target\nperson 40,nobody\n' > strangers.csv
   refuse 'the network predicts links; the program links reads it' "$bin/predict" --model links.safetensors --dataset club
   refuse '--save: .* is a file of --dataset' "$bin/links" --dataset club --save club/nodes.csv
