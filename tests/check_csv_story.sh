@@ -286,6 +286,7 @@ refuse "coverage: 1 is not allowed" "${few[@]}" --target price --coverage 1
 refuse "target: price .*ordered classes are 2 to 100|target: 2 .*ordered classes are one column" "${few[@]}" --target price,visits --loss ordinal
 refuse "sheaf: out.npz .*leave out --target" "${few[@]}" --target price --sheaf out.npz
 refuse "karate: has no targets 'price'" "$bin/train" --dataset karate --target price --report out.json
+refuse "target excludes --label|label excludes --target" "${few[@]}" --target visits --label rooms
 refuse "posterior-coverage: 0.5 .*trained on classes" "$bin/predict" --model people-0.safetensors --dataset renamed --posterior-coverage 0.5
 sed -i '3s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,many/' houses/nodes.csv
 refuse "houses/nodes.csv:3: column 'price': 'many' is not a finite number; targets are numbers" "${few[@]}" --target price
