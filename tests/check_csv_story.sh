@@ -266,6 +266,10 @@ END
 "$bin/train" --resume houses-states --epochs 125 --report resumed.json > resumed.txt || fail "resume numbers"
 grep -q '^price: mean absolute error ' resumed.txt || fail "resumed without targets: $(cat resumed.txt)"
 "${numbers[@]}" --target visits --loss poisson > counts.txt && grep -q '^visits: mean absolute error ' counts.txt || fail "counts"
+"${numbers[@]}" --epochs 2 --target visits --coverage 0.99 > infinite.txt || fail "a coverage that needs more nodes"
+grep -qF 'mean width inf. A coverage of 99% needs 99 validation nodes with a known target, as n of them allow at most n / (n + 1)' infinite.txt ||
+  fail "infinite intervals are not explained: $(cat infinite.txt)"
+! grep -q 'needs' counts.txt || fail "finite intervals: $(cat counts.txt)"
 "${numbers[@]}" --target grade --loss ordinal --save grades.safetensors > /dev/null || fail "ordered classes"
 "$bin/predict" --model grades.safetensors --dataset houses --output grades.csv > /dev/null || fail "predict ordered classes"
 python3 - << 'END' || fail "ordered classes are not learned: $(head -n 3 grades.csv)"
@@ -282,11 +286,11 @@ refuse "houses/nodes.csv:1: no column is called 'prize' " "${few[@]}" --target p
 refuse "houses/nodes.csv:1: column 'house' is the first column" "${few[@]}" --target house
 refuse "loss requires --target" "${few[@]}" --loss gaussian
 refuse "stop-on: roc-auc .*choose loss or accuracy" "${few[@]}" --target price --stop-on roc-auc
+refuse "target excludes --label|label excludes --target" "${few[@]}" --target visits --label rooms
 refuse "coverage: 1 is not allowed" "${few[@]}" --target price --coverage 1
 refuse "target: price .*ordered classes are 2 to 100|target: 2 .*ordered classes are one column" "${few[@]}" --target price,visits --loss ordinal
 refuse "sheaf: out.npz .*leave out --target" "${few[@]}" --target price --sheaf out.npz
 refuse "karate: has no targets 'price'" "$bin/train" --dataset karate --target price --report out.json
-refuse "target excludes --label|label excludes --target" "${few[@]}" --target visits --label rooms
 refuse "posterior-coverage: 0.5 .*trained on classes" "$bin/predict" --model people-0.safetensors --dataset renamed --posterior-coverage 0.5
 sed -i '3s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,many/' houses/nodes.csv
 refuse "houses/nodes.csv:3: column 'price': 'many' is not a finite number; targets are numbers" "${few[@]}" --target price
