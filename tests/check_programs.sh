@@ -616,6 +616,14 @@ PYTHON
   [ "$(wc -l < disk.csv)" = 601 ] || fail "predictions of large_graph's network"
   "$bin/large_graph" disk --model bsnn --maps diagonal --stalk-dim 2 --fan-outs 0 --steps 2 --evaluated 50 --epochs 2 > large.txt || fail "large_graph --model bsnn"
   refuse 'none/indptr\.npy: cannot be opened' "$bin/large_graph" none
+  cp -r disk directed && $python - << 'PYTHON'
+import numpy
+offsets, targets = numpy.load("disk/indptr.npy"), numpy.load("disk/indices.npy")
+sources = numpy.repeat(numpy.arange(600), numpy.diff(offsets))
+numpy.save("directed/indices.npy", targets[sources < targets])
+numpy.save("directed/indptr.npy", numpy.concatenate([[0], numpy.cumsum(numpy.bincount(sources[sources < targets], minlength=600))]))
+PYTHON
+  refuse 'directed/indices\.npy: node 0 has the neighbour 1, and node 1 lacks the neighbour 0; .* both directions' "$bin/large_graph" directed
   refuse '--fan-outs\[1\]: -1 is not allowed; must be between 0 and 4095' "$bin/large_graph" disk --fan-outs 3,-1
   refuse '--steps: -1 is not allowed' "$bin/large_graph" disk --steps -1
   refuse '--save: none/model\.safetensors: cannot be written' "$bin/large_graph" disk --save none/model.safetensors
