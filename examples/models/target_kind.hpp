@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "models/class_names.hpp"
+#include "models/node_data.hpp"
 
 namespace programs {
 
