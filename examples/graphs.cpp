@@ -1,6 +1,6 @@
 /// \file
-/// Classifies graphs. Trains on each fold of a set, chooses the epoch on a tenth of the graphs outside of the fold, and
-/// prints the accuracy of each fold with the mean. Or predicts with a trained network.
+/// Classifies graphs, or predicts their numbers. Trains on each fold of a set, chooses the epoch on a tenth of the graphs
+/// outside of the fold, and prints the accuracy or R² of each fold with the mean. Or predicts with a trained network.
 ///
 ///     graphs mutag.npz --fold 0 --save mutag.safetensors
 ///     graphs mutag.npz --load mutag.safetensors --predictions classes.csv
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <sheafnn/bsnn/pooled_options.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
@@ -27,6 +28,8 @@
 #include "models/option_flags.hpp"
 #include "models/outcome.hpp"
 #include "models/program.hpp"
+#include "models/target_figures.hpp"
+#include "models/target_kind.hpp"
 
 namespace {
 
@@ -44,23 +47,60 @@ struct Settings : graph_program::Defaults {
   }
 };
 
+/// The numbers of a set as targets of a dataset whose nodes are the graphs. Of classes there are none.
+sheafnn::Dataset numbers_of(const sheafnn::GraphSet& set) {
+  sheafnn::Dataset r;
+  r.name = set.name;
+  r.graph = sheafnn::Graph(set.graph_count(), {});
+  r.features = sheafnn::NodeFeatures::identity(set.graph_count());  // of as many rows as graphs; they do not count
+  r.targets = set.targets;
+  for (Index c = 0; c < set.target_count; ++c) {
+    r.target_names.push_back(set.target_count == 1 ? "target" : "target_" + std::to_string(c));
+  }
+  return r;
+}
+
+/// Predicted numbers of all graphs, as the files have them.
+programs::TargetPrediction predicted_numbers(const Settings& s, const sheafnn::GraphSet& set,
+                                             const programs::TargetKind& kind,
+                                             const graph_program::Trained& trained,
+                                             const sheafnn::PredictOptions& options) {
+  const std::vector<double> samples = s.entry().sample_numbers(trained, set, options);
+  return kind.read(programs::mean_of_samples(samples, set.targets.size()));
+}
+
 /// Predictions as a CSV file, one line per graph, with its name where graphs have names. The fold is empty if the graph has
 /// no fold.
 class PredictionRows {
  public:
   explicit PredictionRows(const sheafnn::GraphSet& set) : set_(&set) {
     out_.precision(std::numeric_limits<double>::max_digits10);
-    out_ << (set.graph_names.empty() ? "graph" : "graph,name")
-         << ",fold,label,predicted,probability,entropy,mutual_information\n";
+    out_ << (set.graph_names.empty() ? "graph" : "graph,name") << ",fold";
+    if (!set.labels.empty()) out_ << ",label,predicted,probability,entropy,mutual_information";
+    for (const std::string& name : numbers_of(set).target_names) {
+      out_ << ',' << name << ",predicted" << name.substr(std::string_view("target").size());
+    }
+    out_ << '\n';
+  }
+  void add(const programs::TargetPrediction& p, const std::vector<std::int32_t>& graphs, const std::string& fold) {
+    const std::size_t k = static_cast<std::size_t>(set_->target_count);
+    for (const std::int32_t g : graphs) {
+      begin_row(g, fold);
+      for (std::size_t i = static_cast<std::size_t>(g) * k, end = i + k; i < end; ++i) {
+        out_ << ',';
+        if (!std::isnan(set_->targets[i])) out_ << set_->targets[i];
+        out_ << ',' << p.expectations[i];
+      }
+      out_ << '\n';
+    }
   }
   void add(const sheafnn::Prediction& p, const std::vector<std::int32_t>& graphs, const std::string& fold) {
     for (const std::int32_t g : graphs) {
       const std::size_t u = static_cast<std::size_t>(g);
       const std::size_t first = u * static_cast<std::size_t>(p.class_count);
       const std::int32_t label = set_->labels[u];
-      out_ << g << ',';
-      if (!set_->graph_names.empty()) out_ << sheafnn::io::csv_field(set_->graph_names[u]) << ',';
-      out_ << fold << ',' << (label < 0 ? "" : name(label)) << ',' << name(p.label[u]) << ','
+      begin_row(g, fold);
+      out_ << ',' << (label < 0 ? "" : name(label)) << ',' << name(p.label[u]) << ','
            << p.probabilities[first + static_cast<std::size_t>(p.label[u])] << ',' << p.entropy[u] << ','
            << p.mutual_information[u] << '\n';
     }
@@ -68,6 +108,13 @@ class PredictionRows {
   [[nodiscard]] std::string text() const { return out_.str(); }
 
  private:
+  void begin_row(std::int32_t g, const std::string& fold) {
+    out_ << g << ',';
+    if (!set_->graph_names.empty()) {
+      out_ << sheafnn::io::csv_field(set_->graph_names[static_cast<std::size_t>(g)]) << ',';
+    }
+    out_ << fold;
+  }
   [[nodiscard]] std::string name(std::int32_t c) const {
     return set_->class_names.empty() ? std::to_string(c)
                                      : sheafnn::io::csv_field(set_->class_names[static_cast<std::size_t>(c)]);
@@ -91,52 +138,89 @@ void train(Settings s, const sheafnn::GraphSet& set) {
   sheafnn::require(s.fold < count, "--fold", s.fold, sheafnn::detail::concat(set.name, " has ", count, " folds"));
   sheafnn::require(s.save.empty() || s.fold >= 0, "--save", s.save, "needs --fold, the test fold of the network");
   s.network.features = set.feature_count();
-  s.network.classes = set.class_count;
+  const bool regression = set.labels.empty();
+  s.network.classes = regression ? set.target_count : set.class_count;
   if (s.maps != "identity") s.network.edge_features = set.graph.arc_feature_count();
   PredictionRows rows(set);
   double sum = 0, squares = 0;
   Index trained = 0;
-  std::printf("fold  best epoch  validation  test accuracy  test ECE\n");
+  const sheafnn::Dataset numbers = numbers_of(set);
+  std::printf(regression ? "fold  best epoch  validation R2  test R2\n"
+                         : "fold  best epoch  validation  test accuracy  test ECE\n");
   const programs::Interruption interruption;
   s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
   for (Index i = 0; i < count && programs::Interruption::signal() == 0; ++i) {
     if (s.fold >= 0 && i != s.fold) continue;
     const sheafnn::Split& split = splits[static_cast<std::size_t>(i)];
-    const graph_program::Outcome outcome = s.entry().train({set, split, s.network, s.train, s.bayesian()});
+    std::optional<programs::TargetKind> kind_of_numbers;
+    sheafnn::GraphSet scaled;
+    if (regression) {
+      kind_of_numbers.emplace(sheafnn::TargetLoss::squared, numbers, split.train);
+      scaled = set;
+      scaled.targets = kind_of_numbers->scaling().scaled(set.targets);
+    }
+    graph_program::Outcome outcome =
+        s.entry().train({regression ? scaled : set, split, s.network, s.train, s.bayesian()});
     const sheafnn::TrainResult& r = outcome.result;
-    std::printf("%4td  %10td  %10.1f  %13.1f  %8.3f\n", i, r.best_epoch, 100 * r.validation_accuracy,
-                100 * r.test_accuracy, r.test_ece);
+    if (regression) {
+      kind_of_numbers->add_to(outcome.checkpoint.metadata);
+      std::printf("%4td  %10td  %13.4f  %7.4f\n", i, r.best_epoch, r.validation_accuracy, r.test_accuracy);
+    } else {
+      std::printf("%4td  %10td  %10.1f  %13.1f  %8.3f\n", i, r.best_epoch, 100 * r.validation_accuracy,
+                  100 * r.test_accuracy, r.test_ece);
+    }
     programs::flush_output();
     sum += r.test_accuracy;
     squares += r.test_accuracy * r.test_accuracy;
     ++trained;
     if (!s.predictions.empty()) {
-      rows.add(s.entry().predict({"the network", outcome.checkpoint, s.bayesian()}, set,
-                                 programs::best_epoch_options(s.train, r.best_epoch)),
-               split.test, std::to_string(i));
+      const graph_program::Trained trained{"the network", outcome.checkpoint, s.bayesian()};
+      const auto options = programs::best_epoch_options(s.train, r.best_epoch);
+      const auto add = [&](const auto& prediction) { rows.add(prediction, split.test, std::to_string(i)); };
+      regression ? add(predicted_numbers(s, set, *kind_of_numbers, trained, options))
+                 : add(s.entry().predict(trained, set, options));
     }
     if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
   }
   if (trained > 1) {
     const double mean = sum / static_cast<double>(trained);
-    std::printf("test accuracy %.1f ± %.1f over %td folds\n", 100 * mean,
-                100 * std::sqrt(std::max(0.0, squares / static_cast<double>(trained) - mean * mean)), trained);
+    const double deviation = std::sqrt(std::max(0.0, squares / static_cast<double>(trained) - mean * mean));
+    if (regression) {
+      std::printf("test R2 %.4f ± %.4f over %td folds\n", mean, deviation, trained);
+    } else {
+      std::printf("test accuracy %.1f ± %.1f over %td folds\n", 100 * mean, 100 * deviation, trained);
+    }
   }
   if (!s.predictions.empty()) sheafnn::io::write_text(s.predictions, rows.text());
 }
 
 /// Predicts all graphs with the network of a file.
 void predict(const Settings& s, const sheafnn::io::TensorFile& file, const sheafnn::GraphSet& set) {
-  const sheafnn::Prediction p =
-      s.entry().predict({s.load, file, s.bayesian()}, set,
-                        {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
+  const graph_program::Trained trained{s.load, file, s.bayesian()};
+  const sheafnn::PredictOptions options{.samples = s.train.samples,
+                                        .seed = s.train.seed,
+                                        .threads = s.train.threads};
   std::vector<std::int32_t> all(static_cast<std::size_t>(set.graph_count()));
   std::iota(all.begin(), all.end(), 0);
-  if (!s.predictions.empty()) {
+  const auto write = [&](const auto& prediction) {
+    if (s.predictions.empty()) return;
     PredictionRows rows(set);
-    rows.add(p, all, "");
+    rows.add(prediction, all, "");
     sheafnn::io::write_text(s.predictions, rows.text());
+  };
+  if (set.labels.empty()) {
+    const programs::TargetKind kind_of_numbers(s.load, file.metadata, set.target_count);
+    const auto prediction = predicted_numbers(s, set, kind_of_numbers, trained, options);
+    write(prediction);
+    const sheafnn::Dataset numbers = numbers_of(set);
+    const auto figures = programs::target_figures(kind_of_numbers, numbers, prediction, {});
+    for (std::size_t c = 0; c < figures.size(); ++c) {
+      programs::print_target_figures(numbers.target_names[c], figures[c], 0);
+    }
+    return;
   }
+  const sheafnn::Prediction p = s.entry().predict(trained, set, options);
+  write(p);
   const std::vector<std::int32_t> labelled = sheafnn::labelled_nodes(set.labels, all);
   if (labelled.empty()) return;
   std::printf("%.1f%% of the labelled graphs have the class of their label\n",
@@ -148,12 +232,20 @@ void take_network(Settings& s, const sheafnn::io::TensorFile& file, const sheafn
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, file);
   sheafnn::require(kind.has(info.model), "--load", s.load,
                    sheafnn::detail::concat("holds the model ", info.model, ", whose outputs belong to nodes"));
-  sheafnn::require(!file.metadata.contains("targets"), "--load", s.load,
-                   "holds a network of a regression, and this program classifies");
   const Index classes = info.options<sheafnn::PooledOptions>().classes;
-  const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
-  sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
-                   sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
+  if (file.metadata.contains("targets")) {
+    sheafnn::require(set.labels.empty(), "--load", s.load,
+                     sheafnn::detail::concat("holds a network of a regression, and ", set.name, " has classes"));
+    sheafnn::require(classes == set.target_count, "--load", s.load,
+                     sheafnn::detail::concat("holds a network of ", classes, " targets, and ", set.name, " has ",
+                                             set.target_count));
+  } else {
+    sheafnn::require(!set.labels.empty(), "--load", s.load,
+                     sheafnn::detail::concat("holds a network that classifies, and ", set.name, " has targets"));
+    const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
+    sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
+                     sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
+  }
   sheafnn::io::detail::naming_file(set.name, [&] { programs::check_columns(set, s.load, file.metadata); });
   s.model = info.model == kind.bayesian ? "bsnn" : "nsd";
   s.maps = info.maps;
@@ -164,11 +256,13 @@ void take_network(Settings& s, const sheafnn::io::TensorFile& file, const sheafn
 
 int main(int argc, char** argv) {
   Settings s;
-  CLI::App app("Classifies graphs with a sheaf network; see docs/graphs.md.", "graphs");
-  app.add_option("dataset", s.dataset,
-                 "graphs to classify: a folder with graphs.csv, nodes.csv and edges.csv, an .npz file, or a "
-                 "folder in the TU text "
-                 "format")
+  CLI::App app("Classifies graphs, or predicts their numbers, with a sheaf network; see docs/graphs.md.",
+               "graphs");
+  app.add_option(
+         "dataset", s.dataset,
+         "graphs with classes or numbers: a folder with graphs.csv, nodes.csv and edges.csv, an .npz file, or a "
+         "folder in the TU text "
+         "format")
       ->required();
   auto* folds =
       app.add_option("--folds", s.folds, "number of test folds, where the dataset has no folds of its own")
@@ -202,8 +296,6 @@ int main(int argc, char** argv) {
     programs::require_apart({{"--save", s.save}, {"--predictions", s.predictions}},
                             {{"dataset", s.dataset}, {"--load", s.load}});
     const sheafnn::GraphSet set = sheafnn::io::load_graphs(s.dataset);
-    sheafnn::require(!set.labels.empty(), "dataset", s.dataset,
-                     "the dataset has regression targets, and this program classifies");
     const std::size_t own = set.splits.empty() ? set.folds.size() : set.splits.size();
     sheafnn::require(folds->count() == 0 || own == 0, "--folds", s.folds,
                      sheafnn::detail::concat(set.name, " has ", own, set.splits.empty() ? " folds" : " splits",
@@ -214,9 +306,13 @@ int main(int argc, char** argv) {
       take_network(s, file, set);
     }
     static_cast<void>(s.entry());  // throws if this build lacks the model
-    std::printf("%s: %td graphs, %td nodes, %td edges, %td features, %td classes\n", set.name.c_str(),
+    const bool regression = set.labels.empty();
+    std::printf("%s: %td graphs, %td nodes, %td edges, %td features, %td %s\n", set.name.c_str(),
                 set.graph_count(), set.graph.node_count(), set.graph.edge_count(), set.feature_count(),
-                set.class_count);
+                regression ? set.target_count : set.class_count,
+                !regression             ? "classes"
+                : set.target_count == 1 ? "target"
+                                        : "targets");
     s.load.empty() ? train(s, set) : predict(s, file, set);
     return programs::exit_status("graphs");
   });

@@ -227,8 +227,13 @@ awk -v edges=houses/edges.csv -v nodes=houses/nodes.csv 'BEGIN {
     if (u > 0) print "house " u - 1 ",house " u > edges
   }
 }'
-numbers=("$bin/train" --dataset houses --maps diagonal --stalk-dim 2 --channels 8 --layers 2 --epochs 120 --make-splits 60/20/20 --split-count 1)
-"${numbers[@]}" --target price,visits --loss gaussian --coverage 0.8 --save houses.safetensors --report houses.json \
+# The commands of docs/numbers.md, as they stand there, with a small network.
+read -ra typed_train <<< "$(grep '^train --dataset houses ' "$root/docs/numbers.md")"
+read -ra typed_predict <<< "$(grep '^predict --model houses' "$root/docs/numbers.md")"
+[ "${#typed_train[@]}" -gt 1 ] && [ "${#typed_predict[@]}" -gt 1 ] || fail "docs/numbers.md has no commands of houses"
+small=(--maps diagonal --stalk-dim 2 --channels 8 --layers 2 --epochs 120)
+numbers=("$bin/train" --dataset houses "${small[@]}" --make-splits 60/20/20 --split-count 1)
+"$bin/${typed_train[0]}" "${typed_train[@]:1}" "${small[@]}" --coverage 0.8 --report houses.json \
   --predictions houses.npz --checkpoint houses-states > houses.txt || fail "train on numbers"
 grep -q '^houses: 120 nodes, .* 4 features, gaussian targets: price, visits$' houses.txt || fail "another summary: $(cat houses.txt)"
 # R2 of the test nodes, and a line for each target with its conformal intervals.
@@ -236,7 +241,7 @@ awk '/^ mean / {n++; if ($5 < 0.8) bad = 1} END {exit bad || n != 1}' houses.txt
 for target in price visits; do
   grep -qE "^$target: mean absolute error .*; 80% intervals contain [0-9.]+%, mean width " houses.txt || fail "no line of $target"
 done
-"$bin/predict" --model houses.safetensors --dataset houses --output prices.csv > prices.txt || fail "predict numbers"
+"$bin/${typed_predict[0]}" "${typed_predict[@]:1}" > prices.txt || fail "predict numbers"
 head -n 1 prices.csv | grep -qxF 'node,name,price,price_std,price_lower,price_upper,visits,visits_std,visits_lower,visits_upper' ||
   fail "another header: $(head -n 1 prices.csv)"
 # Graphs whose targets are unknown, and other columns than targets.
@@ -261,6 +266,10 @@ END
 "$bin/train" --resume houses-states --epochs 125 --report resumed.json > resumed.txt || fail "resume numbers"
 grep -q '^price: mean absolute error ' resumed.txt || fail "resumed without targets: $(cat resumed.txt)"
 "${numbers[@]}" --target visits --loss poisson > counts.txt && grep -q '^visits: mean absolute error ' counts.txt || fail "counts"
+"${numbers[@]}" --epochs 2 --target visits --coverage 0.99 > infinite.txt || fail "a coverage that needs more nodes"
+grep -qF 'mean width inf. A coverage of 99% needs 99 validation nodes with a known target, as n of them allow at most n / (n + 1)' infinite.txt ||
+  fail "infinite intervals are not explained: $(cat infinite.txt)"
+! grep -q 'needs' counts.txt || fail "finite intervals: $(cat counts.txt)"
 "${numbers[@]}" --target grade --loss ordinal --save grades.safetensors > /dev/null || fail "ordered classes"
 "$bin/predict" --model grades.safetensors --dataset houses --output grades.csv > /dev/null || fail "predict ordered classes"
 python3 - << 'END' || fail "ordered classes are not learned: $(head -n 3 grades.csv)"
@@ -277,6 +286,7 @@ refuse "houses/nodes.csv:1: no column is called 'prize' " "${few[@]}" --target p
 refuse "houses/nodes.csv:1: column 'house' is the first column" "${few[@]}" --target house
 refuse "loss requires --target" "${few[@]}" --loss gaussian
 refuse "stop-on: roc-auc .*choose loss or accuracy" "${few[@]}" --target price --stop-on roc-auc
+refuse "target excludes --label|label excludes --target" "${few[@]}" --target visits --label rooms
 refuse "coverage: 1 is not allowed" "${few[@]}" --target price --coverage 1
 refuse "target: price .*ordered classes are 2 to 100|target: 2 .*ordered classes are one column" "${few[@]}" --target price,visits --loss ordinal
 refuse "sheaf: out.npz .*leave out --target" "${few[@]}" --target price --sheaf out.npz

@@ -437,6 +437,43 @@ if [ -x "$bin/graphs" ]; then
   columns "renamed: feature column 3: 'weight' is not allowed; the model was trained with 'mass' there" renamed
   columns "tags: feature column 0: 'tag=A' is not allowed; the model was trained with 'tag=C' there" tags
   columns "edge: edge feature column 0: 'width' is not allowed; the model was trained with 'length' there" edge
+  # Numbers in place of classes: the size of a graph, not known of every ninth, and a number that follows from it.
+  mkdir sizes && awk 'BEGIN {
+    print "molecule,size,mass" > "sizes/graphs.csv"
+    print "atom,graph,kind" > "sizes/nodes.csv"
+    print "source,target" > "sizes/edges.csv"
+    for (g = 0; g < 60; ++g) {
+      size = 2 + g * 7 % 6
+      print "m" g "," (g % 9 == 8 ? "" : size) "," 10 + 3 * size > "sizes/graphs.csv"
+      for (i = 0; i < size; ++i) print "a" g "-" i ",m" g "," i % 2 > "sizes/nodes.csv"
+      for (i = 1; i < size; ++i) print "a" g "-" i - 1 ",a" g "-" i > "sizes/edges.csv"
+    }
+  }'
+  "$bin/graphs" sizes --epochs 60 --folds 3 --predictions tested.csv > sizes.txt || fail "graphs of numbers"
+  grep -qx 'sizes: 60 graphs, .* features, 2 targets' sizes.txt || fail "graphs of numbers: $(cat sizes.txt)"
+  awk '/^test R2 / {n++; if ($3 < 0.9) bad = 1} END {exit bad || n != 1}' sizes.txt || fail "graphs learned no numbers: $(cat sizes.txt)"
+  [ "$(head -1 tested.csv)" = graph,name,fold,target_0,predicted_0,target_1,predicted_1 ] && [ "$(wc -l < tested.csv)" = 61 ] &&
+    grep -qE '^8,m8,[0-2],,[0-9.]+,[0-9]+,[0-9.]+$' tested.csv || fail "predicted numbers: $(cat tested.csv)"
+  "$bin/graphs" sizes --epochs 60 --folds 3 --fold 1 --save sizes.safetensors --predictions tested1.csv > sizes1.txt || fail "graphs --save of numbers"
+  grep ',1,' tested.csv | awk -F, '$3 == 1' | cmp - <(tail -n +2 tested1.csv) || fail "numbers of a fold alone are others"
+  "$bin/graphs" sizes --load sizes.safetensors --predictions numbers.csv > numbers.txt || fail "graphs --load of numbers"
+  python3 - << 'END' || fail "predicted numbers of graphs --load: $(cat numbers.txt)"
+import csv, math
+rows = list(csv.DictReader(open("numbers.csv")))
+assert len(rows) == 60
+for name in "01":
+    errors = [abs(float(row[f"target_{name}"]) - float(row[f"predicted_{name}"])) for row in rows if row[f"target_{name}"]]
+    assert len(errors) == (54 if name == "0" else 60)
+    said = next(line for line in open("numbers.txt") if line.startswith(f"target_{name}: mean absolute error "))
+    assert math.isclose(float(said.split()[4].rstrip(",")), sum(errors) / len(errors), rel_tol=1e-3)
+END
+  refuse '--load: .* holds a network of a regression, and rings has classes' "$bin/graphs" rings --load sizes.safetensors
+  refuse '--load: .* holds a network that classifies, and sizes has targets' "$bin/graphs" sizes --load rings.safetensors
+  refuse '--stop-on: roc-auc is not allowed; a metric of classes' "$bin/graphs" sizes --stop-on roc-auc --epochs 2 --save out.safetensors --fold 0
+  cut -d, -f1,3 sizes/graphs.csv > mass.csv && cp -r sizes mass && mv mass.csv mass/graphs.csv
+  refuse '--load: .* holds a network of 2 targets, and mass has 1' "$bin/graphs" mass --load sizes.safetensors
+  "$bin/graphs" mass --epochs 2 --fold 0 --predictions mass.csv > mass.txt && grep -q ', 1 target$' mass.txt &&
+    [ "$(head -1 mass.csv)" = graph,name,fold,target,predicted ] || fail "graphs of one number: $(cat mass.txt)"
   refuse '--folds: 5 is not allowed; rings has 1 splits of its own' "$bin/graphs" tables/rings --folds 5
   refuse 'arc features of the graph: 0 is not allowed; the sheaf learner reads 1' "$bin/graphs" rings --load tables.safetensors
   echo 'a1-1,a2-1,1' >> tables/rings/edges.csv
@@ -526,6 +563,14 @@ END
   refuse '--load requires --candidates' "$bin/links" --dataset club --load links.safetensors --ranking again.csv
   refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
     --candidates pairs.csv --ranking again.csv
+  # Edges alone are enough where nodes have no other features than their numbers.
+  mkdir bare && cp club/edges.csv bare
+  bare=("$bin/links" --dataset bare --identity-features)
+  "${bare[@]}" --score dot --epochs 20 --save bare.safetensors --candidates pairs.csv --ranking bare.csv > bare.txt || fail "links of edges alone"
+  [ "$(wc -l < bare.csv)" = 5 ] && grep -qF '"O'"'"'Hara, ""Kit"""' bare.csv || fail "links ranks no pairs of edges alone: $(cat bare.csv)"
+  "${bare[@]}" --load bare.safetensors --candidates pairs.csv --ranking again.csv > bare.txt || fail "links --load of edges alone"
+  grep -q '^bare: 112 nodes, 409 edges, which the network sees; 4 pairs ranked$' bare.txt || fail "links --load of edges alone: $(cat bare.txt)"
+  refuse 'bare: has edges, but neither nodes.csv .* with --identity-features an edge list is enough' "$bin/links" --dataset bare --save out.safetensors
   printf 'source,target\nperson 40,nobody\n' > strangers.csv
   refuse 'the network predicts links; the program links reads it' "$bin/predict" --model links.safetensors --dataset club
   refuse '--save: .* is a file of --dataset' "$bin/links" --dataset club --save club/nodes.csv
@@ -628,6 +673,14 @@ PYTHON
   [ "$(wc -l < disk.csv)" = 601 ] || fail "predictions of large_graph's network"
   "$bin/large_graph" disk --model bsnn --maps diagonal --stalk-dim 2 --fan-outs 0 --steps 2 --evaluated 50 --epochs 2 > large.txt || fail "large_graph --model bsnn"
   refuse 'none/indptr\.npy: cannot be opened' "$bin/large_graph" none
+  cp -r disk directed && $python - << 'PYTHON'
+import numpy
+offsets, targets = numpy.load("disk/indptr.npy"), numpy.load("disk/indices.npy")
+sources = numpy.repeat(numpy.arange(600), numpy.diff(offsets))
+numpy.save("directed/indices.npy", targets[sources < targets])
+numpy.save("directed/indptr.npy", numpy.concatenate([[0], numpy.cumsum(numpy.bincount(sources[sources < targets], minlength=600))]))
+PYTHON
+  refuse 'directed/indices\.npy: node 0 has the neighbour 1, and node 1 lacks the neighbour 0; .* both directions' "$bin/large_graph" directed
   refuse '--fan-outs\[1\]: -1 is not allowed; must be between 0 and 4095' "$bin/large_graph" disk --fan-outs 3,-1
   refuse '--steps: -1 is not allowed' "$bin/large_graph" disk --steps -1
   refuse '--save: none/model\.safetensors: cannot be written' "$bin/large_graph" disk --save none/model.safetensors

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/uncertainty/conformal.hpp"
@@ -91,6 +92,14 @@ TEST_CASE("threshold: the finite-sample rank") {
   CHECK(conformal_threshold(nine, 0.25) == 0.8);       // ⌈7.5⌉
   CHECK(conformal_threshold(nine, 0.99) == 0.1);       // ⌈0.1⌉
   CHECK(conformal_threshold(nine, 0.09) == infinity);  // ⌈9.1⌉ = 10 of 9
+  const std::pair<double, double> fewest[] = {{0.5, 1},   {0.25, 3},  {0.3, 3},       {0.1, 9}, {1 - 0.9, 9},
+                                              {0.09, 11}, {0.01, 99}, {1 - 0.99, 99}, {0.99, 1}};
+  for (const auto& [alpha, nodes] : fewest) {
+    CHECK(fewest_calibration_nodes(alpha) == nodes);
+    const auto count = static_cast<std::size_t>(nodes);
+    CHECK(conformal_threshold(std::vector<double>(count, 1.0), alpha) == 1);
+    CHECK(conformal_threshold(std::vector<double>(count - 1, 1.0), alpha) == infinity);
+  }
   CHECK(conformal_threshold(Numbers{}, 0.5) == infinity);
   for (std::size_t n = 1; n <= 300; ++n) {  // whole numbers are not rounded up
     Numbers scores(n);

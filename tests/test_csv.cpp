@@ -390,7 +390,41 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   CHECK(message_of(folder) == " has both nodes.csv and nodes.tsv; only one can be meant");
   std::filesystem::remove(folder / "nodes.tsv");
   std::filesystem::remove(folder / "nodes.csv");
-  CHECK(message_of(folder) == " has edges, but neither nodes.csv (or .tsv) nor features.mtx");
+  CHECK(message_of(folder) ==
+        " has edges, but neither nodes.csv (or .tsv) nor features.mtx; with "
+        "--identity-features an edge list is enough");
+}
+
+TEST_CASE("text folder: an edge list alone, with one-hot features") {
+  const io::TextOptions options{.identity_features = true};
+  const Folder folder;
+  std::filesystem::remove(folder / "nodes.csv");
+  const auto load = [&](const std::string& edges) {
+    folder.write("edges.csv", edges);
+    return io::load_text_folder(folder.path(), options, DatasetUse::prediction);
+  };
+  for (const std::string header : {"source,target\n", ""}) {
+    const Dataset data = load(header + "zoe,ada\nbob,zoe\nada,zoe\nmax,max\n");
+    CHECK(data.node_names == Strings{"zoe", "ada", "bob", "max"});
+    CHECK(edges_of(data.graph) == std::vector<Edge>{{0, 1}, {0, 2}});
+    CHECK(data.graph.dropped_self_loops() == 1);
+    CHECK(data.graph.merged_duplicates() == 1);
+    CHECK(dense(data.features) == dense(sheafnn::NodeFeatures::identity(4)));
+    CHECK(data.labels.empty());
+  }
+  CHECK(load("10,2\n2,7\n").node_names == Strings{"10", "2", "7"});
+  const auto message = [&](const std::string& edges, DatasetUse use = DatasetUse::prediction) {
+    folder.write("edges.csv", edges);
+    return message_of(folder, options, use);
+  };
+  CHECK(message("ada,\n").find("edges.csv:1: node '' is not in ") == 0);
+  CHECK(message("node1,node2\nnode2,node3\n").find("edges.csv:1: node 'node1' is not in ") == 0);
+  CHECK(message("ada,ada\n") == "edges.csv: the graph has no edge between different nodes");
+  CHECK(message("ada,bob\n", DatasetUse::training) ==
+        "edges.csv: has no label column 'label'; --label names another");
+  std::filesystem::remove(folder / "edges.csv");
+  folder.write("edges.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n");
+  CHECK(message_of(folder, options).find(" has edges, but neither nodes.csv") == 0);
 }
 
 TEST_CASE("text folder: masks are no features") {

@@ -307,6 +307,24 @@ TEST_CASE("graph sets: folds of a regression leave out graphs without a known ta
   for (const auto* part : {&split.train, &split.validation}) {
     CHECK(std::all_of(part->begin(), part->end(), [](std::int32_t g) { return g >= 2 && g < 10; }));
   }
+  const auto folds = sheafnn::stratified_folds(set, 5, 3);
+  std::vector<std::int32_t> tested;
+  for (const auto& fold : folds) {
+    CHECK(fold.size() == 2);
+    CHECK(std::is_sorted(fold.begin(), fold.end()));
+    tested.insert(tested.end(), fold.begin(), fold.end());
+  }
+  std::sort(tested.begin(), tested.end());
+  CHECK(tested == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(sheafnn::stratified_folds(set, 5, 3) == folds);
+  CHECK(sheafnn::stratified_folds(set, 5, 4) != folds);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::stratified_folds(set, 11)),
+                       "folds: 11 is not allowed; must be between 2 and 10", std::invalid_argument);
+  GraphSet neither = set;
+  neither.targets.clear();
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::stratified_folds(neither, 5)),
+                       "labels: none is not allowed; folds need classes or targets of the graphs",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fold_splits(set, {{0, 1, 2, 3, 4, 5, 6, 7, 8}})),
                        "labelled graphs outside of a test fold: 1 is not allowed; too few for two non-empty sets",
                        std::invalid_argument);

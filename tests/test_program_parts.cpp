@@ -311,6 +311,19 @@ TEST_CASE("ordered classes of a checkpoint: every type of numbers that doubles h
       "m.safetensors: class_data: has the number 9007199254740993; at most 9007199254740992 in size is supported");
 }
 
+TEST_CASE("conformal bounds of counts: whole numbers, and zero has no sign") {
+  const std::string zero(16, '0'), one = "000000000000f03f";
+  const Texts notes = {{"targets", "numbers"},      {"target_loss", "poisson"},
+                       {"target_mean", zero},       {"target_scale", one},
+                       {"base_rates", one},         {"interval_coverage", "cdccccccccccec3f"},
+                       {"interval_thresholds", one}};
+  const programs::TargetKind kind("m.safetensors", notes, 1);
+  const auto r = kind.intervals({{0.4, 0.2, 2.5}, {0.5, 1.5, 1.0}});  // from −0.1, −1.3 and 1.5
+  CHECK(r.lower == std::vector<double>{0, 0, 2});
+  CHECK(r.upper == std::vector<double>{0, 1, 3});
+  for (const double bound : r.lower) CHECK_FALSE(std::signbit(bound));
+}
+
 TEST_CASE("--edge-types and --stalks belong to the programs train and train_mpi, and the options say so") {
   programs::TrainSettings settings;
   CLI::App train("", "train"), others("", "train_mpi");

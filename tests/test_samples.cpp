@@ -425,6 +425,32 @@ TEST_CASE("what is wrong in a folder is named") {
   }
 }
 
+TEST_CASE("a folder whose edges are listed in one direction is refused, with an edge") {
+  const sheafnn::Graph& graph = task().graph;
+  // Arcs without those that `leave_out(source, target)` takes.
+  const auto message = [&](const auto& leave_out) {
+    const Folder folder(task());
+    std::vector<std::int64_t> offsets = {0};
+    std::vector<std::int32_t> targets;
+    for (Index u = 0; u < graph.node_count(); ++u) {
+      for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
+        if (!leave_out(u, graph.target(a))) targets.push_back(static_cast<std::int32_t>(graph.target(a)));
+      }
+      offsets.push_back(static_cast<std::int64_t>(targets.size()));
+    }
+    folder.write<std::int64_t>("indptr", offsets);
+    folder.write<std::int32_t>("indices", targets);
+    std::string r = test::message_of<std::runtime_error>([&] { sheafnn::io::FolderRows{folder.path()}; });
+    return r.erase(0, std::min(r.size(), folder.path().string().size() + 1));
+  };
+  const Index v = graph.target(0);
+  const std::string wanted =
+      sheafnn::detail::concat("indices.npy: node 0 has the neighbour ", v, ", and node ", v,
+                              " lacks the neighbour 0; every edge must be listed in both directions");
+  CHECK(message([](Index u, Index w) { return u > w; }) == wanted);
+  CHECK(message([&](Index u, Index w) { return u == v && w == 0; }) == wanted);
+}
+
 TEST_CASE("masks of a folder may be truth values") {
   const Folder folder(task());
   std::vector<std::int32_t> mask(static_cast<std::size_t>(task().node_count()));

@@ -42,14 +42,14 @@ sheafnn::Prediction predict_with(const Trained& trained, const sheafnn::GraphSet
   return sheafnn::predict(model, set.graph, set.features, options);
 }
 template <class Model>
-std::vector<double> predict_numbers_with(const Trained& trained, const sheafnn::GraphSet& set,
-                                         const sheafnn::PredictOptions& options) {
+std::vector<double> sample_numbers_with(const Trained& trained, const sheafnn::GraphSet& set,
+                                        const sheafnn::PredictOptions& options) {
   const Model model = sheafnn::io::from_tensors<Model>(trained.path, trained.checkpoint);
   const sheafnn::Index outputs = model.options().classes;
   const std::vector<double> unknown(static_cast<std::size_t>(set.graph_count() * outputs),
                                     std::numeric_limits<double>::quiet_NaN());
   const sheafnn::Regression loss({unknown.data(), set.graph_count(), outputs});
-  return sheafnn::predict_targets(model, set.graph, set.features, loss, options);
+  return sheafnn::sample_targets(model, set.graph, set.features, loss, options);
 }
 
 /// Of a family with its stalk dimension.
@@ -66,8 +66,8 @@ constexpr ModelEntry entry_of() {
                                   : predict_with<Deterministic>(model, set, options);
           },
           [](const Trained& model, const sheafnn::GraphSet& set, const sheafnn::PredictOptions& options) {
-            return model.bayesian ? predict_numbers_with<Bayesian>(model, set, options)
-                                  : predict_numbers_with<Deterministic>(model, set, options);
+            return model.bayesian ? sample_numbers_with<Bayesian>(model, set, options)
+                                  : sample_numbers_with<Deterministic>(model, set, options);
           }};
 }
 

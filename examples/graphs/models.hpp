@@ -53,9 +53,9 @@ struct ModelEntry {
   /// Classes of all graphs.
   sheafnn::Prediction (*predict)(const Trained& model, const sheafnn::GraphSet& set,
                                  const sheafnn::PredictOptions& options);
-  /// Numbers of all graphs, G × outputs, of a regression.
-  std::vector<double> (*predict_numbers)(const Trained& model, const sheafnn::GraphSet& set,
-                                         const sheafnn::PredictOptions& options);
+  /// Numbers of all graphs for each of K posterior samples, K × G × outputs, of a regression.
+  std::vector<double> (*sample_numbers)(const Trained& model, const sheafnn::GraphSet& set,
+                                        const sheafnn::PredictOptions& options);
 };
 
 /// \throws std::invalid_argument  a model that this build does not contain; the message lists the models of the build

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/uncertainty/conformal.hpp>
 #include <sheafnn/uncertainty/intervals.hpp>
 #include <string>
 #include <vector>
@@ -81,6 +82,12 @@ inline void print_target_figures(const std::string& name, const TargetFigures& f
   if (!std::isnan(figures.coverage)) {
     std::printf("; %g%% intervals contain %.1f%%, mean width %.4g", 100 * wanted, 100 * figures.coverage,
                 figures.width);
+  }
+  if (std::isinf(figures.width)) {
+    std::printf(
+        ". A coverage of %g%% needs %g validation nodes with a known target, as n of them allow at most n / (n + "
+        "1)",
+        100 * wanted, sheafnn::uncertainty::fewest_calibration_nodes(1 - wanted));
   }
   std::printf("\n");
 }

@@ -129,6 +129,7 @@ class TargetKind {
   }
 
   [[nodiscard]] sheafnn::TargetLoss loss() const noexcept { return loss_; }
+  [[nodiscard]] const sheafnn::TargetScaling& scaling() const noexcept { return scaling_; }
   /// Are they numbers that have a mean, and not labels or classes?
   [[nodiscard]] bool numeric() const noexcept { return !has_accuracy(loss_); }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
@@ -183,7 +184,7 @@ class TargetKind {
     sheafnn::uncertainty::Intervals r =
         sheafnn::uncertainty::residual_intervals(prediction.expectations, prediction.deviations, thresholds_);
     if (loss_ == sheafnn::TargetLoss::poisson) {  // bounds of counts belong to the interval
-      for (double& bound : r.lower) bound = std::max(std::ceil(bound), 0.0);
+      for (double& bound : r.lower) bound = std::max(std::ceil(bound), 0.0) + 0.0;  // + 0.0: −0 becomes 0
       for (double& bound : r.upper) bound = std::floor(bound);
     }
     return r;

@@ -181,6 +181,7 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       "--target", [&s](const std::string& words) { s.data.text.targets = parse_targets(words); },
       "comma-separated columns of nodes.csv, or keys of an .npz file, whose numbers are learned in place of "
       "classes; empty fields are unknown");
+  target->excludes(app.get_option("--label"));
   targets
       ->add_option(
           "--loss", s.loss,

@@ -251,9 +251,10 @@ class GraphSet:
     def with_folds(self, folds: Any, seed: _checks.Seed = 0) -> "GraphSet":
         """The same set with other test folds.
 
-        :param folds: lists of graph numbers or masks of G, disjoint; or a number of folds, stratified as the program graphs draws them
-        :param seed: of stratified folds
-        :raises ValueError: a graph out of range or in two folds, or stratified folds of a set without labels
+        :param folds: lists of graph numbers or masks of G, disjoint; or a number of folds, drawn as the program graphs draws them.
+            Classes are then dealt out evenly; of a regression, graphs without a known target are in no fold
+        :param seed: of folds that are drawn
+        :raises ValueError: a graph out of range or in two folds, or folds to draw of a set without labels and targets
 
         >>> graphs = GraphSet.from_arrays([], [0, 1, 2, 3], labels=[0, 1, 0, 1])
         >>> sorted(len(fold) for fold in graphs.with_folds(2).folds)
@@ -605,12 +606,22 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         self.target_mean_, self.target_scale_ = mean, scale
         return self
 
-    def predict(self, X: GraphSet) -> np.ndarray:
-        """The targets of every graph of a set, G for one target or G x k: means over ``predict_samples`` samples of the posterior."""
+    def predict(self, X: GraphSet, return_std: bool = False) -> Any:
+        """The targets of every graph of a set, G for one target or G x k: means over ``predict_samples`` samples of the posterior.
+
+        :param return_std: return (means, standard deviations). The deviations are of the means of the samples: what the network
+            does not know. The scatter of the targets themselves is not in them
+        :raises ValueError: ``return_std`` with the model "nsd"
+        """
         check_is_fitted(self, "model_")
-        scaled = self.model_.predict_numbers(self._checked(X)._core, *sampling(self))
-        own = scaled * self.target_scale_ + self.target_mean_
-        return own[:, 0] if own.shape[1] == 1 else own
+        if return_std and not self.model_.bayesian:
+            raise ValueError("return_std: True is not allowed; the model 'nsd' has no posterior, 'bsnn' has")
+        samples = self.model_.sample_numbers(self._checked(X)._core, *sampling(self))
+        means = samples.mean(axis=0) * self.target_scale_ + self.target_mean_
+        deviations = samples.std(axis=0) * self.target_scale_
+        if means.shape[1] == 1:
+            means, deviations = means[:, 0], deviations[:, 0]
+        return (means, deviations) if return_std else means
 
     def score(self, X: GraphSet, y: Any = None, numbers: Any = None, sample_weight: Any = None) -> float:
         """R² of the graphs; for several targets, the mean of their R². Graphs with an unknown target do not count.

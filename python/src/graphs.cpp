@@ -65,10 +65,10 @@ class GraphModel : public Checkpoint {
     check_columns(set);
     return entry_->predict(trained(), set, options);
   }
-  [[nodiscard]] std::vector<double> predict_numbers(const GraphSet& set,
-                                                    const sheafnn::PredictOptions& options) const {
+  [[nodiscard]] std::vector<double> sample_numbers(const GraphSet& set,
+                                                   const sheafnn::PredictOptions& options) const {
     check_columns(set);
-    return entry_->predict_numbers(trained(), set, options);
+    return entry_->sample_numbers(trained(), set, options);
   }
 
  private:
@@ -249,16 +249,17 @@ void bind_graphs(nb::module_& module) {
              }
              return prediction_of(p, static_cast<std::size_t>(p.class_count));
            })
-      .def("predict_numbers",
+      .def("sample_numbers",
            [](const GraphModel& model, const GraphSet& set, Index samples, std::uint64_t seed, int threads) {
              std::vector<double> values;
              {
                const GilRelease release;
-               values = model.predict_numbers(set, {.samples = samples, .seed = seed, .threads = threads});
+               values = model.sample_numbers(set, {.samples = samples, .seed = seed, .threads = threads});
              }
              const auto graphs = static_cast<std::size_t>(set.graph_count());
-             const std::size_t outputs = values.size() / graphs;
-             return to_numpy(std::move(values), {graphs, outputs});
+             const auto outputs = static_cast<std::size_t>(model.options().classes);
+             const std::size_t drawn = values.size() / (graphs * outputs);
+             return to_numpy(std::move(values), {drawn, graphs, outputs});
            });
   module.def("make_graph_set", &make_graph_set);
   module.def("load_graphs", [](const std::filesystem::path& path) {

@@ -204,6 +204,25 @@ def test_regressor(tmp_path):
     assert two.predict(graphs).shape == (40, 2)
 
 
+def test_folds_and_deviations_of_a_regression():
+    graphs = sizes().with_folds(5, seed=1)
+    assert sorted(np.concatenate(graphs.folds)) == list(range(40)) and {len(fold) for fold in graphs.folds} == {8}
+    regressor = GraphRegressor("bsnn", predict_samples=7, **small).fit(graphs, fold=2)
+    assert_array_equal(regressor.split_.test, graphs.folds[2])
+    means, deviations = regressor.predict(graphs, return_std=True)
+    assert_array_equal(means, regressor.predict(graphs))
+    assert deviations.shape == (40,)
+    assert_array_equal(deviations > 0, graphs.targets[:, 0] > 1)  # one node has no edge, and so no sheaf
+    samples = regressor.model_.sample_numbers(graphs._core, 7, 0, 0)
+    assert samples.shape == (7, 40, 1)
+    np.testing.assert_allclose(deviations, samples[:, :, 0].std(axis=0) * regressor.target_scale_[0], rtol=1e-12)
+    with pytest.raises(ValueError, match="return_std: True is not allowed; the model 'nsd' has no posterior"):
+        GraphRegressor(**small).fit(graphs, fold=0).predict(graphs, return_std=True)
+    edges, indicator, _ = rings()
+    with pytest.raises(ValueError, match="folds need classes or targets of the graphs"):
+        GraphSet.from_arrays(edges, indicator).with_folds(5)
+
+
 def test_training_refuses():
     graphs = classes()
     with pytest.raises(ValueError, match=r"fold: 0 is not allowed; the set has no folds"):
@@ -349,10 +368,40 @@ def test_the_program_does_the_same(tmp_path, model):
 
 
 @pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
+def test_the_program_trains_a_regression(tmp_path):
+    edges, indicator, _ = rings()
+    sizes = np.bincount(indicator).astype(float)
+    targets = np.column_stack([sizes, 100 - 3 * sizes])
+    np.savez(tmp_path / "sizes.npz", edges=edges, graph_indicator=indicator, graph_targets=targets)
+    graphs = sheafnn.load_graphs(tmp_path / "sizes.npz").with_folds(5, seed=7)
+
+    def run(*arguments):
+        command = [pathlib.Path(folder) / "graphs", tmp_path / "sizes.npz", *arguments]
+        return subprocess.run(command, text=True, capture_output=True, check=True).stdout
+
+    shown = run(
+        "--model", "bsnn", "--channels", "4", "--epochs", "100", "--lr", "0.02", "--folds", "5", "--fold", "3", "--seed", "7",
+        "--save", tmp_path / "m.safetensors", "--predictions", tmp_path / "tested.csv",
+    )
+    assert float(shown.splitlines()[2].split()[3]) > 0.9
+    rows = np.genfromtxt(tmp_path / "tested.csv", delimiter=",", names=True)
+    assert rows["graph"].tolist() == graphs.folds[3].tolist()
+    loaded = GraphRegressor.load(tmp_path / "m.safetensors", random_state=7)
+    assert loaded.score(graphs) > 0.9
+    # Either reads the other's file, and both predict the same.
+    loaded.save(tmp_path / "again.safetensors")
+    for name in ("m", "again"):
+        run("--load", tmp_path / f"{name}.safetensors", "--samples", "20", "--seed", "7", "--predictions", tmp_path / "all.csv")
+        rows = np.genfromtxt(tmp_path / "all.csv", delimiter=",", names=True)
+        assert_array_equal(np.column_stack([rows["target_0"], rows["target_1"]]), targets)
+        np.testing.assert_allclose(np.column_stack([rows["predicted_0"], rows["predicted_1"]]), loaded.predict(graphs), rtol=1e-12)
+
+
+@pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
 def test_the_program_refuses_a_regression(tmp_path):
     write(tmp_path / "rings.npz")
     GraphRegressor(**small).fit(sizes()).save(tmp_path / "m.safetensors")
     done = subprocess.run(
         [pathlib.Path(folder) / "graphs", tmp_path / "rings.npz", "--load", tmp_path / "m.safetensors"], text=True, capture_output=True
     )
-    assert done.returncode != 0 and "holds a network of a regression, and this program classifies" in done.stderr
+    assert done.returncode != 0 and "holds a network of a regression, and rings has classes" in done.stderr

@@ -252,6 +252,13 @@ def test_interrupts(graph):
     assert 2 <= model.n_iter_ < 1_000_000 and model.result_["stop_reason"] == "interrupted"
 
 
+def test_edges_in_one_direction(tmp_path):
+    pairs = np.array([(u, u + 1) for u in range(N - 1)])
+    arcs = {"indptr": np.append(np.arange(N), N - 1), "indices": pairs[:, 1].astype(np.int32)}
+    with pytest.raises(RuntimeError, match="indices.npy: node 0 has the neighbour 1, and node 1 lacks the neighbour 0; every edge"):
+        LargeGraph(write(tmp_path / "disk", **arcs))
+
+
 def test_missing_files(disk, tmp_path):
     with pytest.raises(FileNotFoundError, match="none/indptr.npy: cannot be opened"):
         LargeGraph(tmp_path / "none")

@@ -100,14 +100,26 @@ inline void validate(const GraphSet& set) {
                                 static_cast<Index>(known.size()));
 }
 
-/// Test folds of a set: in each class the graphs are shuffled and dealt out in turn.
+namespace detail {
+
+/// The class of every graph; of regression 0, or −1 where no target is known.
+[[nodiscard]] inline std::vector<std::int32_t> known_classes(const GraphSet& set) {
+  return set.labels.empty() ? known_rows(set.targets, set.graph_count()) : set.labels;
+}
+
+}  // namespace detail
+
+/// Test folds of a set: in each class the graphs are shuffled and dealt out in turn. Of regression, all graphs with a known
+/// target are one class.
 ///
-/// \param count  2 … number of labelled graphs
-/// \throws std::invalid_argument  a count out of range, or a task of regression
+/// \param count  2 … number of graphs with a label or a known target
+/// \throws std::invalid_argument  a count out of range, or a set without labels and targets
 [[nodiscard]] inline std::vector<std::vector<std::int32_t>> stratified_folds(const GraphSet& set, Index count,
                                                                              std::uint64_t seed = 0) {
-  require(!set.labels.empty(), "labels", "none", "stratified folds need classes");
-  std::vector<std::vector<std::int32_t>> groups = detail::nodes_by_class(set.labels, set.class_count);
+  require(!set.labels.empty() || !set.targets.empty(), "labels", "none",
+          "folds need classes or targets of the graphs");
+  std::vector<std::vector<std::int32_t>> groups =
+      detail::nodes_by_class(detail::known_classes(set), std::max<Index>(1, set.class_count));
   Index labelled = 0;
   for (const auto& group : groups) labelled += static_cast<Index>(group.size());
   require_between("folds", count, 2, labelled);
@@ -135,8 +147,7 @@ inline void validate(const GraphSet& set) {
   require(share > 0 && share < 1, "validation share", share, "must be in (0, 1)");
   std::vector<Split> splits;
   for (std::size_t i = 0; i < folds.size(); ++i) {
-    std::vector<std::int32_t> others = set.labels;
-    if (others.empty()) others = detail::known_rows(set.targets, set.graph_count());
+    std::vector<std::int32_t> others = detail::known_classes(set);
     for (const std::int32_t g : folds[i]) {
       require(g >= 0 && g < set.graph_count(), detail::concat("folds[", i, "]"), g, "the set has no such graph");
       others[static_cast<std::size_t>(g)] = -1;

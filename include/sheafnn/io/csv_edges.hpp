@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -221,8 +222,20 @@ class EdgeListReader {
     }
     return std::move(list_);
   }
+  /// The names of the nodes that edges join, each once, in the order of the file. The table of nodes does not count.
+  [[nodiscard]] std::vector<std::string> read_names() {
+    collects_ = true;
+    static_cast<void>(read());
+    return std::move(names_);
+  }
 
  private:
+  /// While names are collected, also of a new node.
+  [[nodiscard]] std::int32_t number_of(const std::string& name) {
+    if (!collects_ || name.empty()) return nodes_.find(name);
+    if (numbers_.emplace(name, static_cast<std::int32_t>(names_.size())).second) names_.push_back(name);
+    return numbers_.at(name);
+  }
   /// A column that is no end of an edge.
   struct Column {
     enum class Kind { ends, ignored, type, constant, number, chosen };
@@ -320,7 +333,7 @@ class EdgeListReader {
     }
     std::int32_t ends[2];
     for (std::size_t k = 0; k < 2; ++k) {
-      ends[k] = nodes_.find(fields[ends_[k]]);
+      ends[k] = number_of(fields[ends_[k]]);
       if (ends[k] < 0) {
         nodes_.refuse(csv_.where(), fields[ends_[k]],
                       first ? " (a header names its columns by two words such as source and target)" : "");
@@ -375,6 +388,9 @@ class EdgeListReader {
   std::size_t ends_[2] = {0, 1};  ///< columns of the source and the target
   std::vector<Column> columns_;
   EdgeList list_;
+  bool collects_ = false;  ///< names of nodes
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::int32_t> numbers_;
 };
 
 /// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a

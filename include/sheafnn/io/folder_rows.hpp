@@ -32,7 +32,8 @@ class FolderRows final : public GraphRows {
  public:
   /// \throws MissingFile         no such folder, or one without a file
   /// \throws std::runtime_error  a file that is damaged or of another shape, type or length than the others. Or a label or a
-  ///                             mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
+  ///                             mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns. Or an
+  ///                             edge in one direction only, among the first four of at most 1000 nodes
   explicit FolderRows(const std::filesystem::path& folder) : graph_(folder) {
     const Index nodes = node_count();
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
@@ -52,6 +53,7 @@ class FolderRows final : public GraphRows {
     }
     if (features_ < 0 || features_ > most)
       detail::fail(folder.string(), features_, " columns of features; must be between 0 and ", most);
+    check_directions();
     read_labels(folder);
     read_masks(folder);
   }
@@ -134,6 +136,23 @@ class FolderRows final : public GraphRows {
     const Index begin = offsets.at(u), end = offsets.at(u + 1);
     detail::check_offsets(offsets.name(), u, begin, end, entries.rows());
     return {begin, end};
+  }
+  /// Refuses an arc whose other direction is missing, among the first four arcs of at most 1000 nodes. To check all arcs
+  /// would read the whole graph.
+  void check_directions() const {
+    for (Index u = 0, step = 1 + node_count() / 1000; u < node_count(); u += step) {
+      for (Index k = 0, count = std::min<Index>(degree(u), 4); k < count; ++k) {
+        const Index v = neighbour(u, k), end = degree(v);
+        Index low = 0;
+        for (Index high = end; low < high;) {
+          const Index middle = low + (high - low) / 2;
+          neighbour(v, middle) < u ? low = middle + 1 : high = middle;
+        }
+        if (low < end && neighbour(v, low) == u) continue;
+        detail::fail(graph_.indices.name(), "node ", u, " has the neighbour ", v, ", and node ", v,
+                     " lacks the neighbour ", u, "; every edge must be listed in both directions");
+      }
+    }
   }
   void read_labels(const std::filesystem::path& folder) {
     const MappedNumbers labels = numbers(folder / "labels.npy", node_count());

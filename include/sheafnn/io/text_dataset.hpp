@@ -122,6 +122,16 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   return table;
 }
 
+/// The nodes that an edge list names, where one-hot node numbers are all that is asked for. A self-loop names its node too.
+[[nodiscard]] inline NodeTable nodes_of_edges(const TextFiles& files, const TextOptions& options) {
+  NodeTable table;
+  table.file = files.edges.string();
+  const NodeNumbers none(table.file, table.names);
+  const auto attributes = options.edge_types ? EdgeAttributes::types : EdgeAttributes::refuse;
+  table.names = EdgeListReader(CsvReader(files.edges), none, attributes).read_names();
+  return table;
+}
+
 /// What files of edges or hyperedges call the nodes: their names in the table, or else their numbers.
 [[nodiscard]] inline NodeNumbers numbers_of(const TextFiles& files, const NodeTable& table, Index n) {
   if (!table.names.empty()) return {table.file, table.names};
@@ -228,7 +238,11 @@ template <class GraphType, class ReadGraph>
       table = read_nodes(files.nodes, options, use, std::is_same_v<GraphType, Graph>);
     }
     if (files.nodes.empty() && files.features.empty()) {
-      fail(where, "has edges, but neither nodes.csv (or .tsv) nor features.mtx");
+      if (!options.identity_features || !std::is_same_v<GraphType, Graph> || files.edges.extension() == ".mtx") {
+        fail(where, "has edges, but neither nodes.csv (or .tsv) nor features.mtx",
+             std::is_same_v<GraphType, Graph> ? "; with --identity-features an edge list is enough" : "");
+      }
+      table = nodes_of_edges(files, options);
     }
     check_text_labels(table, where, options, use);
     data.features = text_features(files, table, options);
@@ -288,6 +302,8 @@ template <class GraphType, class ReadGraph>
 /// | nodes.csv or .tsv (or labels.csv …)  | a node table: names, labels, splits, features (read_node_table)      |
 /// | labels.txt, in its place             | one label per line; nodes are numbered                               |
 /// | features.mtx                         | n × p, where the node table has no feature column                    |
+///
+/// With TextOptions::identity_features an edge list is enough: its nodes are numbered in the order in which it names them.
 ///
 /// Rows of matrices are nodes in the order of the node table. Nodes without names are numbered from 0 in edge lists.
 ///

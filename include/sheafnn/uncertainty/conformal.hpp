@@ -96,6 +96,23 @@ namespace sheafnn::uncertainty {
   return r;
 }
 
+/// ⌈(n + 1)(1 − α)⌉, the rank of a threshold among n scores. math: "Conformal prediction sets" (6.9).
+///
+/// Unchecked: n ≥ 0, and α in (0, 1).
+[[nodiscard]] inline double conformal_rank(double n, double alpha) {
+  return std::ceil((n + 1) * (1 - alpha) *
+                   (1 - 1e-14));  // the product may be rounded to just above a whole number
+}
+/// The smallest n whose conformal_threshold() is finite: ⌈1/α⌉ − 1.
+///
+/// \throws std::invalid_argument  α outside of (0, 1)
+[[nodiscard]] inline double fewest_calibration_nodes(double alpha) {
+  require(alpha > 0 && alpha < 1, "alpha", alpha, "must be above 0 and below 1");
+  double n = std::max(std::floor(1 / alpha) - 2, 0.0);
+  while (conformal_rank(n, alpha) > n) ++n;
+  return n;
+}
+
 /// The ⌈(n + 1)(1 − α)⌉-th smallest of n scores, or ∞ where that is more than n: every class is then in every set.
 /// math: "Conformal prediction sets" (6.9).
 ///
@@ -107,8 +124,7 @@ namespace sheafnn::uncertainty {
   for (std::size_t i = 0; i < scores.size(); ++i) {
     require(!std::isnan(scores[i]), ArgumentName({}, "scores", i), scores[i], "must be a number");
   }
-  // (n + 1)(1 − α) may be rounded to just above a whole number.
-  const double rank = std::ceil(static_cast<double>(scores.size() + 1) * (1 - alpha) * (1 - 1e-14));
+  const double rank = conformal_rank(static_cast<double>(scores.size()), alpha);
   if (rank > static_cast<double>(scores.size())) return std::numeric_limits<double>::infinity();
   const auto at = scores.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
   std::nth_element(scores.begin(), at, scores.end());
