@@ -139,8 +139,7 @@ class BatchTrainer {
     return outcomes;
   }
 
-  /// Records epoch() for executor.replay(), after a trial with all runs at rest. So whatever the executor loads at its first
-  /// use is there before the recording. Nothing is recorded of networks that read results of their launches.
+  /// Records epoch() for executor.replay(), after a trial with all runs at rest, which loads what the executor needs.
   void record_epoch() {
     if (recordable_) {
       std::vector<detail::Progress> resting(trainings_.size());
@@ -151,7 +150,7 @@ class BatchTrainer {
     }
     progress_.upload(std::vector<detail::Progress>(trainings_.size()));
     executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), weighs_kl()});
-    if (recordable_) executor_.record([this] { epoch(); });
+    if (recordable_) executor_.record([this] { epoch(); });  // the network reads no result of its launches
   }
 
   /// Enqueues the end of the last epoch of all runs and the beginning of the next epoch. These are evaluation and training
