@@ -133,7 +133,6 @@ class TargetKind {
   /// Are they numbers that have a mean, and not labels or classes?
   [[nodiscard]] bool numeric() const noexcept { return !has_accuracy(loss_); }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-  [[nodiscard]] const sheafnn::TargetScaling& scaling() const noexcept { return scaling_; }
   /// Values of ordered classes, increasing; otherwise empty.
   [[nodiscard]] const std::vector<double>& classes() const noexcept { return classes_; }
   /// Outputs per node of the network.

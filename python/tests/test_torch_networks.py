@@ -80,6 +80,7 @@ COMPILED = [
 @pytest.mark.parametrize("kind, maps, d, options", COMPILED)
 def test_compiled_networks(kind, maps, d, options):
     """The same numbers, drawn by seed and step, and the same derivatives."""
+    torch.compiler.reset()  # a function may be compiled a few times only, and every case compiles it
     net = network(kind, maps, d, options, torch.float32, dropout=0.2)
     e, x = over(net, edges()), features(7, 4, grad=False).float()
 

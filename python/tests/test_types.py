@@ -341,7 +341,7 @@ def test_programs_refuse_options_of_types_without_types(tmp_path):
         assert done.returncode != 0
         return done.stdout
 
-    assert "--edge-types: true is not allowed; belongs to a --dataset of text files or an .npz file" in refused("--dataset", "karate", "--edge-types")
+    assert "--edge-types: true is not allowed; belongs to a graph, whose --dataset is of text files or an .npz file" in refused("--dataset", "karate", "--edge-types")
     assert "--stalks: a=1 is not allowed; belongs to" in refused("--dataset", "synthetic", "--stalks", "a=1")
     arrays = library()
     masks = dict(zip(("train_masks", "val_masks"), (np.arange(N) < 20, np.arange(N) >= 20)))
