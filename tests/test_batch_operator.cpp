@@ -102,7 +102,7 @@ Outcome on_cpu(const Model& model, const Problem& problem, const Call& call) {
 }
 
 template <class Model>
-void compare(const typename Model::Options& options, const Call& call = {}, double within = bound,
+void agree(const typename Model::Options& options, const Call& call = {}, double within = bound,
              const Problem& problem = batch_checks::small_problem()) {
   const Model model = batch_checks::disturbed<Model>(options, 0);
   batch::HostExecutor executor;
@@ -129,11 +129,11 @@ TEST_CASE_TEMPLATE("operators agree with the CPU: networks", Model, Bsnn<Diagona
                    Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
                    Nsd<SpecialOrthogonal<2>, double>, Nsd<Identity<2>, double>) {
   ModelOptions o = small_options();
-  compare<Model>(o);
-  compare<Model>(o, {.kl_bar = -0.3});
-  compare<Model>(o, {.training = false});
+  agree<Model>(o);
+  agree<Model>(o, {.kl_bar = -0.3});
+  agree<Model>(o, {.training = false});
   o.classes = 9;  // more than share a launch with the last layer
-  compare<Model>(o, {.input_dropout = 0});
+  agree<Model>(o, {.input_dropout = 0});
 }
 
 TEST_CASE("operators agree with the CPU: encoders, readouts, filters and norms") {
@@ -141,18 +141,18 @@ TEST_CASE("operators agree with the CPU: encoders, readouts, filters and norms")
   o.readout_layers = 2;
   o.second_linear = true;
   o.layer_norm = true;
-  compare<Nsd<SpecialOrthogonal<2>, double>>(o);
+  agree<Nsd<SpecialOrthogonal<2>, double>>(o);
   o.separate_encoder = true;
   o.add_hp = true;
-  compare<Bsnn<SpecialOrthogonal<2>, double>>(o);
+  agree<Bsnn<SpecialOrthogonal<2>, double>>(o);
 }
 
 TEST_CASE_TEMPLATE("operators agree with the CPU: layers that read embeddings", Model,
                    Bsnn<SpecialOrthogonal<3>, double>, Bsnn<Diagonal<2>, double>, Nsd<GeneralLinear<2>, double>,
                    Nsd<SpecialOrthogonal<2>, double>, Nsd<Identity<1>, double>) {
   const ModelOptions o = layer_options();
-  compare<Model>(o, {.layer = Activation::identity});
-  compare<Model>(o, {.kl_bar = -0.3, .training = false, .layer = Activation::elu});
+  agree<Model>(o, {.layer = Activation::identity});
+  agree<Model>(o, {.kl_bar = -0.3, .training = false, .layer = Activation::elu});
 }
 
 TEST_CASE("operators agree with the CPU: every equation of a layer") {
@@ -162,39 +162,39 @@ TEST_CASE("operators agree with the CPU: every equation of a layer") {
     CAPTURE(static_cast<int>(form));
     ModelOptions o = small_options();
     o.layer = form;
-    compare<AnyNsd<SpecialOrthogonal<2>, double>>(o);
+    agree<AnyNsd<SpecialOrthogonal<2>, double>>(o);
     ModelOptions layer = layer_options();
     layer.layer = form;
     layer.attention.random = form == layers::LayerForm::attention;
     layer.directed.random = form == layers::LayerForm::directed;
-    compare<AnyNsd<SpecialOrthogonal<2>, double>>(layer, {.layer = Activation::gelu});
+    agree<AnyNsd<SpecialOrthogonal<2>, double>>(layer, {.layer = Activation::gelu});
   }
 }
 
 TEST_CASE_TEMPLATE("operators agree with the CPU: continuous time", Model, SheafFlow<Diagonal<2>, double>,
                    BayesianSheafFlow<SpecialOrthogonal<2>, double>) {
-  compare<Model>(batch_checks::small_flow_options());
-  compare<Model>(batch_checks::small_flow_options(), {.training = false});
+  agree<Model>(batch_checks::small_flow_options());
+  agree<Model>(batch_checks::small_flow_options(), {.training = false});
 }
 
 TEST_CASE_TEMPLATE("operators agree with the CPU: hypergraphs", Model, SheafHyperGnn<Diagonal<2>, double>,
                    BayesianSheafHyperGnn<SpecialOrthogonal<2>, double>) {
   HypergraphOptions o = batch_checks::small_hypergraph_options();
-  compare<Model>(o, {}, bound, batch_checks::hypergraph_problem());
+  agree<Model>(o, {}, bound, batch_checks::hypergraph_problem());
   o.layers = 1;
   o.separate_encoder = false;
-  compare<Model>(o, {.layer = Activation::elu}, bound, batch_checks::hypergraph_problem());
+  agree<Model>(o, {.layer = Activation::elu}, bound, batch_checks::hypergraph_problem());
 }
 
 TEST_CASE_TEMPLATE("operators agree with the CPU: connections", Model, ConnNsd<2, double>, BconnNsd<2, double>) {
   ConnectionModelOptions o;
   static_cast<ModelOptions&>(o) = small_options();
-  compare<Model>(o);
+  agree<Model>(o);
 }
 
 TEST_CASE("operators agree with the CPU in single precision") {
-  compare<Bsnn<SpecialOrthogonal<3>, float>>(small_options(), {}, 1e-5);
-  compare<Nsd<Diagonal<2>, float>>(layer_options(), {.layer = Activation::relu}, 1e-5);
+  agree<Bsnn<SpecialOrthogonal<3>, float>>(small_options(), {}, 1e-5);
+  agree<Nsd<Diagonal<2>, float>>(layer_options(), {.layer = Activation::relu}, 1e-5);
 }
 
 TEST_CASE(
