@@ -103,7 +103,7 @@ Outcome on_cpu(const Model& model, const Problem& problem, const Call& call) {
 
 template <class Model>
 void agree(const typename Model::Options& options, const Call& call = {}, double within = bound,
-             const Problem& problem = batch_checks::small_problem()) {
+           const Problem& problem = batch_checks::small_problem()) {
   const Model model = batch_checks::disturbed<Model>(options, 0);
   batch::HostExecutor executor;
   Caller<batch::HostExecutor, Model> caller(executor, model, batch_checks::graph_of<Model>(problem),
