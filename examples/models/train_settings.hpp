@@ -124,7 +124,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   auto* model = app.add_option_group(model_group, group_text(model_group));
   model->add_option("--model", s.model, "network, Bayesian or deterministic: " + kinds_text())
       ->capture_default_str()
-      ->check(one_of({model_names.begin(), model_names.end()}));
+      ->check(one_of({model_names.begin(), model_names.end()}).description("NAME"));  // the help lists the names
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
       ->capture_default_str()
       ->check(one_of({maps_names.begin(), maps_names.end()}));

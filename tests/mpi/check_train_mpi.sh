@@ -131,7 +131,7 @@ idle() {
 idle "--clusters: -3 is not allowed; must be between 1 and 60" --clusters -3
 idle "--clusters-per-step: 5 is not allowed; must be between 1 and 4" --clusters 4 --clusters-per-step 5
 idle "--clusters-per-step requires --clusters" --clusters-per-step 2
-idle "--edge-types: true is not allowed; belongs to a --dataset of text files or an .npz file" --edge-types
+idle "--edge-types: true is not allowed; belongs to a graph, whose --dataset is of text files or an .npz file" --edge-types
 idle "--every requires --checkpoint" --every 3
 idle "--shard-above requires --checkpoint" --shard-above 3
 idle "excludes --seed" --seeds 0-1 --seed 3

@@ -73,7 +73,7 @@ SHEAFNN_NOINLINE void declare_readout(layers::ParameterList<T>& list,
                                       std::vector<layers::LinearWeights<T>>& hidden,
                                       layers::LinearWeights<T>& output, Index layers, Index classes, Index h) {
   hidden.resize(static_cast<std::size_t>(layers - 1));
-  for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i].declare(list, "head." + std::to_string(i), h, h);
+  for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i].declare(list, std::string("head.").append(std::to_string(i)), h, h);
   output.declare(list, "lin2", classes, h);
 }
 
@@ -118,7 +118,7 @@ void declare_in_order(ParameterList<T>& list, Index count, const Declare& declar
   const ParameterGroup group = list.group;
   const bool as_stored = list.as_stored;
   for (Index l = 0; l < count; ++l) {
-    list.suffix = "." + std::to_string(l);
+    list.suffix = std::string(".").append(std::to_string(l));  // GCC 12 warns of "." + std::to_string(l)
     declare(l);
     list.group = group;
     list.as_stored = as_stored;

@@ -27,26 +27,28 @@
 
 namespace sheafnn::detail {
 
-/// The smallest eigenpairs of I − D^{-1/2} A D^{-1/2} of a whole graph.
+/// The smallest eigenpairs of I − D^{-1/2} A D^{-1/2} of a whole graph. A template, so that programs without bundles compile no
+/// decomposition; T is double.
 ///
 /// \param pairs  K, at least 1; more than n counts as n
 /// \throws std::runtime_error  no convergence: eigenvalues that lie too close together
-[[nodiscard]] inline sheaf::Eigenpairs<double> heat_eigenpairs(Execution execution, const Graph& graph,
-                                                               bool self_loops, Index pairs) {
+template <class T>
+[[nodiscard]] sheaf::Eigenpairs<T> heat_eigenpairs(Execution execution, const Graph& graph, bool self_loops,
+                                                   Index pairs) {
   const Index n = graph.node_count(), count = std::min(pairs, n);
-  const layers::NormalisedAdjacency<double> adjacency(graph, layers::AdjacencyNormalisation::symmetric,
+  const layers::NormalisedAdjacency<T> adjacency(graph, layers::AdjacencyNormalisation::symmetric,
                                                       self_loops);
-  using Block = VectorBlock<double>;
+  using Block = VectorBlock<T>;
   const auto apply = [&](const Block& x, Block& image) {
     image.resize(n, x.cols());
-    adjacency.multiply(execution, false, MatrixView<const double>(x), MatrixView<double>(image), false);
+    adjacency.multiply(execution, false, MatrixView<const T>(x), MatrixView<T>(image), false);
     image = x - image;
   };
   const auto matrix = [&] {
-    Eigen::SparseMatrix<double> r(n, n);
-    std::vector<Eigen::Triplet<double>> entries;
+    Eigen::SparseMatrix<T> r(n, n);
+    std::vector<Eigen::Triplet<T>> entries;
     for (Index u = 0; u < n; ++u) {
-      const double d = adjacency.degree(u);
+      const T d = adjacency.degree(u);
       const int row = static_cast<int>(u);
       entries.emplace_back(row, row, 1 - (adjacency.self_loops() ? 1 / d : 0));
       for (const int v : adjacency.neighbours().of(u))
@@ -55,24 +57,25 @@ namespace sheafnn::detail {
     r.setFromTriplets(entries.begin(), entries.end());
     return r;
   };
-  constexpr double epsilon = std::numeric_limits<double>::epsilon();
-  const EigenpairProblem<double> problem{graph, 1, false, count, 4096 * epsilon, epsilon, {n, 2, apply}, matrix};
+  constexpr T epsilon = std::numeric_limits<T>::epsilon();
+  const EigenpairProblem<T> problem{graph, 1, false, count, 4096 * epsilon, epsilon, {n, 2, apply}, matrix};
   return smallest_eigenpairs(problem, sheaf::EigenpairOptions());
 }
 /// The same of the graph that this one is a part of, with the rows of owned nodes. All parts call it. The part that owns node
 /// 0 computes the pairs and sends them, so that all parts have rows of the same bits; the others wait.
-[[nodiscard]] inline sheaf::Eigenpairs<double> heat_eigenpairs_of_part(Execution execution, const Graph& graph,
-                                                                       bool self_loops, Index pairs) {
+template <class T>
+[[nodiscard]] sheaf::Eigenpairs<T> heat_eigenpairs_of_part(Execution execution, const Graph& graph, bool self_loops,
+                                                           Index pairs) {
   GraphPart& part = *graph.part();
   const std::span<const Index> own(part.numbers().node.data(), static_cast<std::size_t>(part.numbers().own));
   const Graph whole = whole_graph(graph);
   const bool computes = std::find(own.begin(), own.end(), Index{0}) != own.end();
   const Index n = whole.node_count(), count = std::min(pairs, n);
-  sheaf::Eigenpairs<double> found, r{Eigen::VectorXd::Zero(count), {}};
+  sheaf::Eigenpairs<T> found, r{Eigen::VectorXd::Zero(count), {}};
   std::exception_ptr failure;
   if (computes) {
     try {
-      found = heat_eigenpairs(execution, whole, self_loops, pairs);
+      found = heat_eigenpairs<T>(execution, whole, self_loops, pairs);
       r.values = found.values;
     } catch (const std::runtime_error&) {
       failure = std::current_exception();  // the other parts wait
@@ -111,8 +114,8 @@ struct HeatSpectrum {
   /// \throws std::runtime_error  no convergence: eigenvalues that lie too close together
   HeatSpectrum(Execution execution, const Graph& graph, const HeatOptions& options, Index pairs) {
     const sheaf::Eigenpairs<double> found =
-        graph.part() == nullptr ? detail::heat_eigenpairs(execution, graph, options.self_loops, pairs)
-                                : detail::heat_eigenpairs_of_part(execution, graph, options.self_loops, pairs);
+        graph.part() == nullptr ? detail::heat_eigenpairs<double>(execution, graph, options.self_loops, pairs)
+                                : detail::heat_eigenpairs_of_part<double>(execution, graph, options.self_loops, pairs);
     const NormalisedAdjacency<double> adjacency(graph, options.normalisation, options.self_loops);
     const Index n = adjacency.nodes(), count = found.values.size();
     values.assign(found.values.data(), found.values.data() + count);

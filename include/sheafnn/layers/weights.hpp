@@ -66,7 +66,7 @@ namespace sheafnn::detail {
 [[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
                                                                       Index layer, Index type = -1) {
   // Without concat(), whose streams take longer than the rest of declaring the weights of a mini-batch's network.
-  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : text + std::to_string(i); };
+  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : std::string(text).append(std::to_string(i)); };
   const std::string of = numbered(".", number) + numbered(".type", type), name(part);
   if (part == "edge") return name + of + ".weight";
   if (part == "mean" && number >= 0) return "sheaf" + of + ".weight";
