@@ -930,7 +930,7 @@ PYTHON
 refuse 'unlabelled: splits\[2\]\.validation: 1 nodes .*; none of them has a known label' "${quick[@]}" --dataset unlabelled.npz
 refuse '--stop-on: roc-auc .*; the validation nodes of split 2 are all of one class' "${quick[@]}" --dataset one_class.npz \
   --stop-on roc-auc
-refuse '--coefficients: free .*; belongs to the filters other' "${quick[@]}" --filter chebyshev-interpolation --coefficients free
+refuse '--coefficients: free .*; belongs to filters other' "${quick[@]}" --filter chebyshev-interpolation --coefficients free
 for option in --learner-layers --learner-width --kl-weight --training-samples; do
   refuse "$option: 2 .*; belongs to maps that are learned" "${quick[@]}" --maps identity --stalk-dim 2 $option 2
 done
