@@ -19,7 +19,7 @@ namespace sheafnn {
 
 /// Says that a Buffer's values are written before they are read, so that nothing clears them.
 struct ToBeWritten {};
-inline constexpr ToBeWritten to_be_written;
+inline constexpr ToBeWritten to_be_written;  ///< Buffer<T> values(n, to_be_written);
 
 /// Owning array, aligned to 64 bytes so that packs can be loaded from it. Value semantics; zero-initialised, unless its values are
 /// to be written: then every byte is 255 where assertions are on, so that numbers which are read too early are NaN.
