@@ -16,7 +16,7 @@ namespace programs {
 /// A dataset on a graph, or on a hypergraph.
 using AnyDataset = std::variant<sheafnn::Dataset, sheafnn::HypergraphDataset>;
 
-/// Refers to a dataset, which must outlive it. The members are those of sheafnn::NodeDataset.
+/// Refers to a dataset, which must outlive it. It has the members of sheafnn::NodeDataset.
 class NodeData {
  public:
   template <class GraphType>

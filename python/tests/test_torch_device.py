@@ -1,5 +1,5 @@
 """sheafnn.torch on CUDA devices: a build without them refuses their tensors. In a build with SHEAFNN_TORCH_STAND_IN the same
-passes run on the host and are compared with those of the CPU."""
+passes run on the host and are compared with the CPU's passes."""
 
 import copy
 import re
@@ -35,7 +35,7 @@ BOUND = {torch.float32: 1e-5, torch.float64: 1e-11}
 
 @pytest.fixture
 def device(monkeypatch):
-    """From then on, passes over CPU tensors are those of devices."""
+    """From then on, CPU tensors take the passes of devices."""
     return lambda: monkeypatch.setattr(_graphs, "stand_in", True)
 
 

@@ -113,7 +113,7 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
     }
   }();
 
-  /// A node's label and role are those of no training.
+  /// Labels and roles of nodes that no training has.
   struct NoTargets {
     std::vector<std::int32_t> labels;
     std::vector<std::uint8_t> roles;
