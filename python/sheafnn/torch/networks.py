@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -261,9 +262,11 @@ class _OwnMapsNetwork(_Network):
 
 def _documented(what: str, more: str = "") -> str:
     """:param more: the text of a parameter before the seed"""
-    return what + "\n\n    " + (_Network.__doc__ or "").replace(":param seed:", more + ":param seed:")
+    lines = textwrap.wrap(what, 120, break_on_hyphens=False)
+    return "\n    ".join(lines) + "\n\n    " + (_Network.__doc__ or "").replace(":param seed:", more + ":param seed:")
 
 
+_NO_MAPS = " Checkpoints have no given maps."
 _LABELS = """:param label_count: number of labels of edges, 0 to 1048576: edges of one label have one spread, and the graph has
         ``edge_labels``. 0: a learner predicts the spreads
     """
@@ -300,21 +303,21 @@ class BayesianSheafFlow(_PairNetwork):
 
 class Snn(_GivenNetwork):
     __doc__ = _documented(
-        "Sheaf neural network: convolutions on a sheaf that comes with the :class:`Graph` (math: \"Convolutions on given sheaves\"). "
-        "Checkpoints\n    have no given maps."
+        "Sheaf neural network: convolutions on a sheaf that comes with the :class:`Graph` (math: \"Convolutions on given sheaves\")."
+        + _NO_MAPS
     )
     _kind = "snn"
 
 
 class NsdGiven(_GivenNetwork):
-    __doc__ = _documented("The layers of Nsd on a sheaf that comes with the :class:`Graph`. Checkpoints have no given maps.")
+    __doc__ = _documented("The layers of Nsd on a sheaf that comes with the :class:`Graph`." + _NO_MAPS)
     _kind = "nsd-given"
 
 
 class BsnnGiven(_AroundNetwork):
     __doc__ = _documented(
         "The convolutions of Snn on sheaves that are drawn around a given one in every call. The option ``deviation`` says what "
-        "decides their\n    distributions. Checkpoints have no given maps.",
+        "decides their distributions." + _NO_MAPS,
         _LABELS,
     )
     _kind = "bsnn-given"
@@ -322,8 +325,7 @@ class BsnnGiven(_AroundNetwork):
 
 class BsnnAround(_AroundNetwork):
     __doc__ = _documented(
-        "The layers of Nsd on sheaves that are drawn around a given one in every call (math: \"Around given maps\"). Checkpoints have no "
-        "given\n    maps.",
+        "The layers of Nsd on sheaves that are drawn around a given one in every call (math: \"Around given maps\")." + _NO_MAPS,
         _LABELS,
     )
     _kind = "bsnn-around"
