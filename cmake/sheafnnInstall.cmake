@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(sheafnn [COMPONENTS io cuda mpi]).
+# Installs the headers and a package for find_package(sheafnn [COMPONENTS io models cuda mpi]).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sheafnn)
@@ -20,6 +20,10 @@ install(EXPORT sheafnnTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
 if(TARGET sheafnn_io)
   install(TARGETS sheafnn_io EXPORT sheafnnIoTargets)
   install(EXPORT sheafnnIoTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
+endif()
+if(TARGET sheafnn_models)
+  install(TARGETS sheafnn_models EXPORT sheafnnModelsTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT sheafnnModelsTargets NAMESPACE sheafnn:: DESTINATION ${package_dir})
 endif()
 if(TARGET sheafnn_mpi)
   install(TARGETS sheafnn_mpi EXPORT sheafnnMpiTargets)

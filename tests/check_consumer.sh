@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the small project of tests/consumer against an installed copy (moved after installation) and against the
 # source tree as a subdirectory, runs it, and compares what it prints. Examples of own parts, which are what users
-# write, are built against the installed copy as well. Uses $CXX.
+# write, are built against the installed copy as well. README's program is built with a model of sheafnn::models. Uses $CXX.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/tests/program_checks.sh"
@@ -46,14 +46,16 @@ install_to() {
   shift
   quietly cmake -S "$root" -B "$work/build" "${generator[@]}" -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_EXAMPLES=OFF \
     -DSHEAFNN_BUILD_BENCHMARKS=OFF -DSHEAFNN_INSTALL=ON "$@"
+  quietly cmake --build "$work/build"
   quietly cmake --install "$work/build" --prefix "$prefix"
   rm -r "$work/build"
 }
 
-install_to "$work/first"
+install_to "$work/first" -DSHEAFNN_MODELS=SpecialOrthogonal_2
 mv "$work/first" "$work/second"
 examples=("$root"/examples/own_*.cpp "$root"/examples/{sheaf_layer,learned_sheaf}.cpp)
-consume installed -Og "-DCMAKE_PREFIX_PATH=$work/second" "-DCONSUMER_EXAMPLES=$(IFS=';'; echo "${examples[*]}")"
+consume installed -Og "-DCMAKE_PREFIX_PATH=$work/second" "-DCONSUMER_EXAMPLES=$(IFS=';'; echo "${examples[*]}")" \
+  "-DCONSUMER_COMPILED=$root/examples/minimal.cpp"
 for file in "${examples[@]}"; do
   most=60
   case $(basename "$file") in
@@ -63,6 +65,18 @@ for file in "${examples[@]}"; do
   [ "$(wc -l < "$file")" -le $most ] || fail "$file is longer than $most lines"
   check_own_parts "$work/installed/$(basename "$file" .cpp)"
 done
+# The library has the training; the program prints what README shows, and one for other registers does not link.
+"$work/installed/compiled_minimal" > "$work/printed"
+sed -n '/^prints$/,/^Another seed/p' "$root/README.md" | sed '1,3d' | sed '/^```$/,$d' > "$work/shown"
+diff "$work/shown" "$work/printed" || fail "compiled_minimal prints something else than README.md shows"
+object=$(find "$work/installed" -path '*compiled_minimal*' -name 'minimal.cpp.o')
+[[ $(nm -C --undefined-only "$object") = *'sheafnn::train<'* ]] || fail "compiled_minimal compiled the training again"
+if [ "$(uname -m)" = x86_64 ]; then
+  if cmake --build "$work/installed" --target other_registers > "$work/log" 2>&1; then
+    fail "a program for other registers than those of sheafnn::models was linked"
+  fi
+  [[ $(cat "$work/log") = *compiled_models_for_registers_of* ]] || fail "other_registers: $(tail -n 3 "$work/log")"
+fi
 # Here the library's headers are not the system's: -O3 warns of what is wrong in them, and of what only looks so.
 consume subdirectory -O3 "-DSHEAFNN_SOURCE=$root"
 if cmake --build "$work/subdirectory" --target sheafnn_tests > /dev/null 2>&1; then

@@ -24,3 +24,7 @@
 #include "sheafnn/uncertainty/sampling.hpp"
 #include "sheafnn/uncertainty/temperature.hpp"
 #include "sheafnn/version.hpp"
+
+#ifdef SHEAFNN_COMPILED_MODELS  // by the CMake target sheafnn::models
+#include "sheafnn/model_list.hpp"
+#endif

@@ -1,0 +1,3 @@
+#include <sheafnn/bsnn.hpp>
+
+int main() { return 0; }
