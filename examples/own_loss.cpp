@@ -41,8 +41,7 @@ int main() {
   // Predictions are means over the posterior.
   constexpr sheafnn::Index samples = 50;
   sheafnn::Cochain<double> mean = sheafnn::Cochain<double>::Zero(n, 1);
-  network.begin({});
-  network.draw_samples(samples, [&](const auto& y) { mean += y.eigen().template cast<double>() / samples; });
+  network.begin({}).draw_samples(samples, [&](const auto& y) { mean += y.eigen().template cast<double>() / samples; });
   const sheafnn::Regression regression{sheafnn::MatrixView(signal)};
   std::printf("R^2 of the other members: %.2f\n", regression.score(sheafnn::MatrixView(mean), unknown).score);
 }

@@ -60,9 +60,10 @@ Index evaluate(sheafnn::Network<Model>& network, std::uint64_t seed, std::uint32
                const Use& use, const std::vector<std::span<const typename Model::Scalar>>& noise = {},
                std::span<const std::int32_t> nodes = {},
                const std::vector<std::span<const typename Model::Scalar>>& layer_noise = {}) {
-  network.begin({.seed = seed, .epoch = epoch, .nodes = nodes, .noise = noise, .layer_noise = layer_noise});
+  const auto pass =
+      network.begin({.seed = seed, .epoch = epoch, .nodes = nodes, .noise = noise, .layer_noise = layer_noise});
   Index k = 0;
-  network.draw_samples(samples, [&](const auto& outputs) {
+  pass.draw_samples(samples, [&](const auto& outputs) {
     sheafnn::layers::log_softmax_rows(network.execution(), outputs.rows(), outputs.columns(), outputs.data(),
                                       outputs.stride());
     use(k++);

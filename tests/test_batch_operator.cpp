@@ -46,8 +46,9 @@ Outcome layer_on_cpu(Network<Model>& network, const Model& model, Index nodes, c
   const S sign = call.kl_bar < 0 ? S(-1) : S(1);
   Outcome r;
   const std::vector<S> embedding = operator_checks::numbers<S>(31, nodes * model.hidden_width());
-  network.begin(call.pass<S>(), MatrixView<const S>(embedding.data(), nodes, model.hidden_width()));
-  const auto x = network.diffuse(0).rows();
+  const auto pass = network.begin(call.pass<S>(), MatrixView<const S>(embedding.data(), nodes, model.hidden_width()));
+  const auto sample = pass.diffuse();
+  const auto x = sample.view().rows();
   std::vector<S> slopes;
   for (Index u = 0; u < x.rows(); ++u) {
     for (const S value : x.row(u)) {
@@ -56,12 +57,12 @@ Outcome layer_on_cpu(Network<Model>& network, const Model& model, Index nodes, c
     }
   }
   const std::vector<S> bar = bar_of(static_cast<Index>(slopes.size()), sign);
-  network.begin_backward({.kl_weight = std::abs(call.kl_bar)});
+  auto backward = pass.begin_backward({.kl_weight = std::abs(call.kl_bar)});
   const FeatureView<S> features_bar = network.features_bar();
   for (std::size_t i = 0; i < bar.size(); ++i) features_bar.data()[i] = bar[i] * slopes[i];
-  network.accumulate_features(features_bar);
+  backward.add(sample, features_bar);
   std::vector<S> embedding_bar(embedding.size());
-  network.finish_backward(MatrixView<S>(embedding_bar.data(), nodes, model.hidden_width()));
+  backward.finish(MatrixView<S>(embedding_bar.data(), nodes, model.hidden_width()));
   for (S& x_bar : embedding_bar) x_bar *= sign;
   r.embedding_bar = operator_checks::in_doubles(embedding_bar);
   return r;

@@ -101,6 +101,19 @@ static_assert(!std::is_constructible_v<Classification, std::vector<std::int32_t>
 static_assert(!std::is_constructible_v<Classification, std::vector<std::int32_t>&, std::vector<double>>);
 static_assert(std::is_constructible_v<Classification, std::vector<std::int32_t>&, std::vector<double>&>);
 
+// A step that lacks the step before it does not compile.
+template <class N>
+concept has_steps = requires(N& network) {
+  network.draw(0);
+} || requires(N& network) { network.accumulate(network.output_bar()); } || requires(N& network) {
+  network.finish_backward();
+};
+static_assert(!has_steps<Network<Model>>);
+static_assert(!has_steps<Network<Csnn>>);
+static_assert(!std::is_default_constructible_v<sheafnn::BegunPass<Network<Model>>>);
+static_assert(!std::is_default_constructible_v<sheafnn::BackwardPass<Network<Model>>>);
+static_assert(!std::is_default_constructible_v<sheafnn::DrawnSample<MatrixView<float>>>);
+
 TEST_CASE("boundaries: passes of networks") {
   const tiny::Task task;
   const Model model(tiny::options());
@@ -108,30 +121,32 @@ TEST_CASE("boundaries: passes of networks") {
   const Classification loss(task.labels);
 
   // Steps in another order.
-  too_early("draw() needs begin()", [&] { network.draw(0); });
-  too_early("draw() needs begin()", [&] { network.draw_samples(1, [](const auto&) {}); });
   too_early("features_after() needs begin()", [&] { static_cast<void>(network.features_after(0)); });
   too_early("kl() needs begin()", [&] { static_cast<void>(network.kl()); });
-  too_early("begin_backward() needs begin()", [&] { network.begin_backward({}); });
   too_early("a backward pass needs a forward pass", [&] { network.backward(network.output_bar()); });
-  too_early("accumulate() needs begin_backward()", [&] { network.accumulate(network.output_bar()); });
-  too_early("finish_backward() needs", [&] { network.finish_backward(); });
   too_early("begin() with `shared` needs share()", [&] { network.begin({}, &network); });
-  network.begin({.training = true});
-  network.begin_backward({});
-  too_early("a backward pass needs a forward pass", [&] { network.accumulate(network.output_bar()); });
-  network.draw(0);
-  too_early("finish_backward() needs", [&] { network.finish_backward(); });
-  network.accumulate(network.output_bar());
-  network.finish_backward();
-  too_early("finish_backward() needs", [&] { network.finish_backward(); });
-  too_early("accumulate() needs begin_backward()", [&] { network.accumulate(network.output_bar()); });
+  const auto evaluation = network.begin({});
+  too_early("a backward pass needs a forward pass", [&] { evaluation.begin_backward(); });
+  const auto pass = network.begin({.training = true});
+  too_early("the pass has ended", [&] { evaluation.draw(); });
+  too_early("the pass has ended", [&] { evaluation.draw_samples(1, [](const auto&) {}); });
+  auto backward = pass.begin_backward();
+  const auto first = pass.draw(0);
+  too_early("finish_backward() needs", [&] { backward.finish(); });
+  const auto second = pass.draw(1);
+  too_early("the sample has ended", [&] { backward.add(first, network.output_bar()); });
+  backward.add(second, network.output_bar());
+  too_early("the sample has ended", [&] { backward.add(second, network.output_bar()); });
+  backward.finish();
+  too_early("finish_backward() needs", [&] { backward.finish(); });
+  const auto third = pass.draw();
+  too_early("accumulate() needs begin_backward()", [&] { backward.add(third, network.output_bar()); });
 
   // Samples and layers out of range.
-  refused("sample: -1", [&] { network.draw(-1); });
-  refused("sample: 32768", [&] { network.draw(32768); });
-  refused("samples: 0", [&] { network.draw_samples(0, [](const auto&) {}); });
-  refused("samples: 32769", [&] { network.draw_samples(32769, [](const auto&) {}); });
+  refused("sample: -1", [&] { pass.draw(-1); });
+  refused("sample: 32768", [&] { pass.draw(32768); });
+  refused("samples: 0", [&] { pass.draw_samples(0, [](const auto&) {}); });
+  refused("samples: 32769", [&] { pass.draw_samples(32769, [](const auto&) {}); });
   refused("layer_count: -1", [&] { static_cast<void>(network.features_after(-1)); });
   refused("layer_count: 3", [&] { static_cast<void>(network.features_after(3)); });
   refused("sample: -1", [&] { network.begin({.sample = -1}); });
@@ -183,9 +198,9 @@ TEST_CASE("boundaries: passes of networks") {
   refused("size of noise[1]: 35", [&] { network.begin({.noise = {whole, whole.first(35)}}); });
   refused("noise: 1", [&] { network.begin({.noise = {whole}}); });
   refused("noise: 2", [&] { network.begin({.sample = 1, .noise = {whole, whole}}); });
-  network.begin(given);
-  refused("noise: 2", [&] { network.draw(1); });
-  refused("noise: 2", [&] { network.draw_samples(2, [](const auto&) {}); });
+  const auto with_noise = network.begin(given);
+  refused("noise: 2", [&] { with_noise.draw(1); });
+  refused("noise: 2", [&] { with_noise.draw_samples(2, [](const auto&) {}); });
   refused("noise: 2", [&] { static_cast<void>(elbo(network, given, loss, task.train, {.samples = 2})); });
 
   // Derivatives of another shape.
@@ -199,12 +214,10 @@ TEST_CASE("boundaries: cooperative networks") {
   const tiny::Task task;
   const Csnn model({.features = 4, .channels = 2, .layers = 2, .classes = 3});
   Network<Csnn> network(model, task.graph, task.sparse);
-  too_early("draw() needs begin()", [&] { network.draw(0); });
   too_early("features_after() needs begin()", [&] { static_cast<void>(network.features_after(0)); });
-  too_early("accumulate() needs begin_backward()", [&] { network.accumulate(network.output_bar()); });
-  too_early("finish_backward() needs", [&] { network.finish_backward(); });
-  network.begin({});
-  refused("sample: 32768", [&] { network.draw(32768); });
+  const auto pass = network.begin({});
+  too_early("a backward pass needs a forward pass", [&] { pass.begin_backward(); });
+  refused("sample: 32768", [&] { pass.draw(32768); });
   refused("layer_count: 3", [&] { static_cast<void>(network.features_after(3)); });
   refused("layer: 2", [&] { static_cast<void>(network.node_maps(2)); });
   refused("layer: -1", [&] { static_cast<void>(network.node_maps(-1)); });

@@ -563,7 +563,7 @@ TEST_CASE("cooperative networks: what a draw computes is there after it, and an 
     Network<Model> network(model, task().graph, task().features);
     CHECK_THROWS_AS(static_cast<void>(network.kl()), std::logic_error);
     for (int pass = 0; pass < 2; ++pass) {  // the second one must not show what the first one drew
-      network.begin({.training = true});
+      const auto begun = network.begin({.training = true});
       CAPTURE(layer_learners);
       CAPTURE(pass);
       CHECK_NOTHROW(static_cast<void>(network.features_after(0)));
@@ -576,16 +576,15 @@ TEST_CASE("cooperative networks: what a draw computes is there after it, and an 
         CHECK(network.kl() > 0);
         CHECK_NOTHROW(static_cast<void>(network.posterior(0)));
       }
-      network.draw(0);
+      begun.draw();
       CHECK(network.kl() > 0);
       CHECK_NOTHROW(static_cast<void>(network.posterior(0)));
       CHECK(network.node_maps(0).node_count() == task().graph.node_count());
       CHECK(network.features_after(1).nodes() == task().graph.node_count());
     }
-    network.begin_backward({});
-    network.begin({.training = true});
-    network.draw(0);
-    CHECK_THROWS_AS(network.accumulate(network.output_bar()), std::logic_error);
+    auto backward = network.begin({.training = true}).begin_backward();
+    const auto sample = network.begin({.training = true}).draw();
+    CHECK_THROWS_AS(backward.add(sample, network.output_bar()), std::logic_error);
   }
 }
 

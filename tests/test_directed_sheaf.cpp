@@ -148,8 +148,7 @@ Eigen::MatrixXcd laplacian_of_layer(const CellularSheaf<GeneralLinear<D>>& sheaf
   const NodeFeatures features = NodeFeatures::from_dense(std::span<const double>(ones), n, 1);
   Network<Model> network(model, sheaf.graph(), features);
   const Matrix identity = Matrix::Identity(size, size);  // n × (D · size), and as stalk coordinates × channels
-  network.begin({}, MatrixView<const double>(identity.data(), n, D * size));
-  static_cast<void>(network.draw(0));
+  network.begin({}, MatrixView<const double>(identity.data(), n, D * size)).draw();
   const auto x = network.features_after(1);
   Eigen::MatrixXcd r(size, size);
   for (Index i = 0; i < size; ++i) {

@@ -142,8 +142,7 @@ TEST_CASE("scores of pairs equal direct formulas") {
     tiny::disturb(model.parameters(), 8, 0.3);
     const auto prediction = sheafnn::predict_links(model, task.graph, task.sparse, pairs, score);
     sheafnn::Network<Model> network(model, task.graph, task.sparse);
-    network.begin({});
-    const auto y = network.draw(0);
+    const auto y = network.begin({}).draw().view();
     const auto& parameters = model.parameters();
     const auto value = [&](const std::string& name) {
       return parameters.get(parameters.find(name), parameters.values());
@@ -195,8 +194,7 @@ TEST_CASE("an edge has the network's maps") {
   Model model(options, 4);
   sheafnn::add_pair_head(model, {.score = PairScore::energy});
   sheafnn::Network<Model> network(model, task.graph, task.sparse);
-  network.begin({.keep = true});
-  const auto y = network.draw(0);
+  const auto y = network.begin({.keep = true}).draw().view();
   // The outputs' energy under the last sheaf, from its own blocks, edge by edge.
   const auto& sheaves = network.sheaf_source().stack();
   const auto& sheaf = sheaves[sheaves.count() - 1];

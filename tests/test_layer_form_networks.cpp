@@ -203,8 +203,7 @@ TEST_CASE("layer forms: noise of attention") {
     }
   }
   const auto outputs = [&](const ForwardPass<double>& of, Index sample) {
-    network.begin(of);
-    static_cast<void>(network.draw(sample));
+    network.begin(of).draw(sample);
     return test::last_outputs(network);
   };
   const std::vector<double> drawn = outputs(pass, 0), other = outputs(pass, 1);

@@ -151,8 +151,7 @@ void check_model() {
   const Model model = tiny_model<Model>();
   Network<Model> network(model, task.graph, task.sparse);
   const sheafnn::DrawSheafOptions third{.sample = 2, .seed = 3, .epoch = 4};
-  network.begin({.seed = third.seed, .epoch = third.epoch});
-  network.draw(third.sample);
+  network.begin({.seed = third.seed, .epoch = third.epoch}).draw(third.sample);
   for (Index layer = 0; layer < model.options().layers; ++layer) {
     sheafnn::DrawSheafOptions options = third;
     options.layer = layer;
@@ -311,8 +310,7 @@ void check_features() {
       (x.after(2).eigen() * matrix_of(model, "lin2.weight", classes).transpose()).rowwise() +
       matrix_of(model, "lin2.bias", classes).col(0).transpose();
   Network<Model> network(model, task.graph, task.sparse);
-  network.begin({.seed = third.seed, .epoch = third.epoch});
-  auto expected = network.draw(third.first_sample);
+  auto expected = network.begin({.seed = third.seed, .epoch = third.epoch}).draw(third.first_sample).view();
   sheafnn::layers::log_softmax_rows(network.execution(), n, classes, expected.data(), expected.stride());
   for (Index u = 0; u < n; ++u) {
     const double total = std::log(outputs.row(u).array().exp().sum());

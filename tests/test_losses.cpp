@@ -327,9 +327,9 @@ TEST_CASE("the predictive loss is the loss of the mean probabilities, and no lar
     return sheafnn::elbo(network, pass, loss, task.train, {.samples = count, .sample_loss = sample_loss}).loss;
   };
   std::vector<Real> likelihood(task.train.size(), 0);
-  network.begin(pass);
+  const auto begun = network.begin(pass);
   for (Index k = 0; k < samples; ++k) {
-    const auto outputs = network.draw(k);
+    const auto outputs = begun.draw(k).view();
     for (std::size_t i = 0; i < task.train.size(); ++i) {
       const Index u = task.train[i];
       if (!loss.known(u)) continue;
@@ -401,8 +401,7 @@ TEST_CASE("predictions of every loss are the mean of what the loss predicts from
   const sheafnn::PredictOptions predict_options{.samples = 4, .seed = 7, .epoch = 2};
   std::vector<double> identity(static_cast<std::size_t>(n * outputs), 0.0), sigmoids = identity;
   sheafnn::Network network(model, task.graph, task.sparse);
-  network.begin({.seed = 7, .epoch = 2});
-  network.draw_samples(4, [&](const MatrixView<double>& sample) {
+  network.begin({.seed = 7, .epoch = 2}).draw_samples(4, [&](const MatrixView<double>& sample) {
     for (Index u = 0; u < n; ++u) {
       for (Index c = 0; c < outputs; ++c) {
         identity[static_cast<std::size_t>(u * outputs + c)] += sample(u, c) / 4;

@@ -150,9 +150,9 @@ void check_schedule(const typename Model::Options& options, double input_dropout
   const sheafnn::Classification loss(task.labels);
   sheafnn::detail::EpochSchedule<Model> schedule(model, task.graph, task.sparse, 2);
   std::vector<Doubles> gradients;
-  const auto objective = [&](Network<Model>& network) {
-    sheafnn::detail::elbo_of_begun(network, loss, task.train, {.samples = 2});
-    gradients.emplace_back(network.gradient().begin(), network.gradient().end());
+  const auto objective = [&](const sheafnn::BegunPass<Network<Model>>& pass) {
+    sheafnn::detail::elbo_of_begun(pass, loss, task.train, {.samples = 2});
+    gradients.emplace_back(pass.network().gradient().begin(), pass.network().gradient().end());
   };
   schedule.first(pass_of_epoch(0).forward(), objective);
   for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
@@ -161,10 +161,10 @@ void check_schedule(const typename Model::Options& options, double input_dropout
     const auto next = pass_of_epoch(epoch + 1).forward();
     std::vector<Doubles> evaluated;
     const bool last = epoch + 1 == epochs;
-    const auto keep = [&](Network<Model>& network) {
-      network.draw_samples(3, [&](const auto& rows) {
+    const auto keep = [&](const sheafnn::BegunPass<Network<Model>>& pass) {
+      pass.draw_samples(3, [&](const auto& rows) {
         sheafnn::layers::log_softmax_rows(1, rows.rows(), rows.columns(), rows.data(), rows.stride());
-        evaluated.push_back(test::last_outputs(network));
+        evaluated.push_back(test::last_outputs(pass.network()));
       });
     };
     CHECK(schedule.run(
@@ -407,12 +407,12 @@ TEST_CASE("network: an exception in draw_samples() leaves nothing to the passes 
   const tiny::Task task;
   Bsnn<SpecialOrthogonal<3>, double> model = tiny_model<Bsnn<SpecialOrthogonal<3>, double>>(tiny::options());
   Network network(model, task.graph, task.sparse);
-  network.begin({});
+  const auto pass = network.begin({});
   int draws = 0;
   const auto stop = [&](const auto&) {
     if (++draws == 2) throw std::runtime_error("stop");
   };
-  CHECK_THROWS_WITH_AS(network.draw_samples(3, stop), "stop", std::runtime_error);
+  CHECK_THROWS_WITH_AS(pass.draw_samples(3, stop), "stop", std::runtime_error);
   for (double& value : model.parameters().values()) value *= 1.25;
   network.forward();
   Network fresh(model, task.graph, task.sparse);
@@ -645,9 +645,9 @@ TEST_CASE("a backward pass belongs to the last draw, and not to one before anoth
   const Model model({.features = tiny::Task::features, .classes = tiny::Task::classes});
   Network<Model> network(model, task.graph, task.sparse);
   network.forward({.training = true});
-  network.begin({.epoch = 1, .training = true});
+  const auto pass = network.begin({.epoch = 1, .training = true});
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
-  network.draw(0);
+  pass.draw();
   network.backward(network.output_bar());
 }
 
@@ -659,8 +659,7 @@ void check_shared(const Model& model) {
   const Pass training{.seed = 3, .epoch = 2, .training = true, .input_dropout = 0.4, .dropout = 0.3},
       evaluation{.seed = 3, .epoch = 1};
   const auto pass_of = [&](Network<Model>& network, const Pass& pass, Network<Model>* shared) {
-    network.begin(pass, shared);
-    network.draw(0);
+    network.begin(pass, shared).draw();
     return test::last_outputs(network);
   };
   const auto backward = [](Network<Model>& network) {

@@ -70,9 +70,9 @@ void check() {
   whole.forward(pass);
   const std::vector<double> h = numbers(whole.features_after(0).rows());
   const Index n = graph.node_count(), width = of.model.hidden_width();
-  between.begin(pass, MatrixView<const double>(h.data(), n, width));
-  const auto features = between.diffuse(0);
-  CHECK(numbers(features.rows()) == numbers(whole.features_after(2).rows()));
+  const auto first = between.begin(pass, MatrixView<const double>(h.data(), n, width));
+  const auto sample = first.diffuse();
+  CHECK(numbers(sample.view().rows()) == numbers(whole.features_after(2).rows()));
   CHECK(between.kl() == whole.kl());
 
   // With ⟨Y⟩ as the loss, the derivative of X_3 has the sums of the readout's columns.
@@ -87,10 +87,10 @@ void check() {
       bar[static_cast<std::size_t>(i)] += weight[static_cast<std::size_t>(c * width + i % width)];
     }
   }
-  between.begin_backward({.kl_weight = 0.5});
-  between.accumulate_features({bar.data(), n, of.model.coordinates(), of.model.options().channels});
+  auto backward = first.begin_backward({.kl_weight = 0.5});
+  backward.add(sample, {bar.data(), n, of.model.coordinates(), of.model.options().channels});
   std::vector<double> h_bar(bar.size());
-  between.finish_backward(MatrixView<double>(h_bar.data(), n, width));
+  backward.finish(MatrixView<double>(h_bar.data(), n, width));
   for (const ParameterInfo& info : parameters.info()) {
     if (info.name.starts_with("lin")) continue;
     CAPTURE(info.name);
@@ -105,26 +105,25 @@ void check() {
   // The derivative of X_3 may be written where the network wants it.
   const std::vector<double> gradient(between.gradient().data(),
                                      between.gradient().data() + between.gradient().size());
-  between.begin(pass, MatrixView<const double>(h.data(), n, width));
-  between.diffuse(0);
-  between.begin_backward({.kl_weight = 0.5});
+  const auto second = between.begin(pass, MatrixView<const double>(h.data(), n, width));
+  const auto again = second.diffuse();
+  auto from_own = second.begin_backward({.kl_weight = 0.5});
   const FeatureView<double> own = between.features_bar();
   std::copy(bar.begin(), bar.end(), own.data());
-  between.accumulate_features(own);
+  from_own.add(again, own);
   std::vector<double> own_h_bar(bar.size());
-  between.finish_backward(MatrixView<double>(own_h_bar.data(), n, width));
+  from_own.finish(MatrixView<double>(own_h_bar.data(), n, width));
   CHECK(std::equal(gradient.begin(), gradient.end(), between.gradient().data()));
   CHECK(own_h_bar == h_bar);
 
   // Refused.
   CHECK_THROWS_AS(between.begin(pass, MatrixView<const double>(h.data(), n, width - 1)), std::invalid_argument);
-  between.begin(pass, MatrixView<const double>(h.data(), n, width));
-  between.diffuse(0);
-  between.begin_backward({});
-  CHECK_THROWS_AS(between.accumulate_features({bar.data(), n - 1, of.model.coordinates(), 2}),
-                  std::invalid_argument);
-  between.accumulate_features({bar.data(), n, of.model.coordinates(), 2});
-  CHECK_THROWS_AS(between.finish_backward(MatrixView<double>(h_bar.data(), n - 1, width)), std::invalid_argument);
+  const auto third = between.begin(pass, MatrixView<const double>(h.data(), n, width));
+  const auto last_sample = third.diffuse();
+  auto refused = third.begin_backward();
+  CHECK_THROWS_AS(refused.add(last_sample, {bar.data(), n - 1, of.model.coordinates(), 2}), std::invalid_argument);
+  refused.add(last_sample, {bar.data(), n, of.model.coordinates(), 2});
+  CHECK_THROWS_AS(refused.finish(MatrixView<double>(h_bar.data(), n - 1, width)), std::invalid_argument);
 }
 
 }  // namespace

@@ -250,7 +250,7 @@ TEST_CASE("pooled networks: errors") {
   const Task task;
   const Model model(options(Pooling::mean), 1);
   Network<Model> network(model, task.graph, task.sparse);
-  CHECK_THROWS_AS(network.draw(0), std::logic_error);
+  CHECK_THROWS_AS(network.begin({}).begin_backward(), std::logic_error);
   const std::vector<std::int32_t> none = {4};
   CHECK_THROWS_WITH(network.begin({.nodes = none}), "nodes[0]: 4 is not allowed; must be between 0 and 3");
 }

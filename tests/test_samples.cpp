@@ -116,16 +116,14 @@ template <class Model>
 double difference_to_whole(const Model& model, std::size_t hops) {
   const sheafnn::DatasetRows rows(task());
   sheafnn::Network<Model> whole(model, task().graph, task().features, 1);
-  whole.begin({});
-  const sheafnn::MatrixView<double> expected = whole.draw(0);
+  const sheafnn::MatrixView<double> expected = whole.forward();
   double r = 0;
   for (const std::int32_t u : {0, 17, 101}) {
     const std::vector<Index> all(hops, 0);
     const sheafnn::Subgraph sample = sheafnn::sample_neighbours(rows, std::vector{u}, all, 0, 0);
     if (hops < 4) CHECK(sample.graph.node_count() < task().node_count());
     sheafnn::Network<Model> part(model, sample.graph, sample.features, 1);
-    part.begin({});
-    const sheafnn::MatrixView<double> outputs = part.draw(0);
+    const sheafnn::MatrixView<double> outputs = part.forward();
     const std::int32_t at = sample.local(std::vector{u}).front();
     for (Index c = 0; c < outputs.columns(); ++c) r = std::max(r, std::abs(outputs(at, c) - expected(u, c)));
   }

@@ -75,9 +75,9 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with given
   ///                                maps
-  void begin(const ForwardPass<S>& pass) {
+  BegunPass<Network> begin(const ForwardPass<S>& pass) {
     require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
-    Base::begin(pass);
+    return Base::begin(pass);
   }
 };
 

@@ -98,14 +98,14 @@ template <int D, bool Bayesian, class S>
   Network<BundleModel<D, Bayesian, S>> network(model, data.graph, data.features,
                                                options.threads > 0 ? options.threads
                                                                    : suggested_threads(model, data.graph));
-  network.begin({.seed = options.seed, .epoch = options.epoch});
-  network.draw(0);
+  const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch});
+  pass.draw();
   detail::describe_bundle(network, r);
   if (labelled.empty()) return r;
   const Index bundles = model.options().bundles, count = data.graph.node_count() * bundles;
   using Rows = Buffer<S>;
   detail::score_given_maps<Rows>(
-      network, data.labels, labelled, options, [&](Index l) { return network.bundle_maps(l).values(); },
+      pass, data.labels, labelled, options, [&](Index l) { return network.bundle_maps(l).values(); },
       {.permuted = [=](const Rows& rows,
                        const Stream& stream) { return detail::permuted_bundle(rows, bundles * D * D, stream); },
        .drawn = [=](const Rows&, const Stream& stream) { return detail::drawn_bundle<D, S>(count, stream); },

@@ -115,51 +115,52 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with
   ///                                given maps
   /// \throws std::logic_error       share() did not come before
-  void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
+  BegunPass<Network> begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
     require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
     this->begin_pass(pass, shared);
     steps_.set_pass(pass);
     if (shared == nullptr) steps_.embed();
     steps_.start_from(shared == nullptr ? steps_ : shared->steps_, shared != nullptr && !pass.training);
+    return this->begun();
   }
 
   /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
-  /// weights are read. The last step backwards is then finish_backward(embedding_bar).
+  /// weights are read. Its backward pass computes their derivative.
   ///
   /// \param embedding  n × h without gaps; has to stay in place until the backward pass
   /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
-  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+  BegunPass<Network, true> begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
     require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
     require_array(embedding, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding");
     require(!steps_.learner_encoder, "separate_encoder", true, "it reads features");
     this->begin_pass(pass);
     steps_.set_pass(pass);
     steps_.start_at(embedding.data(), embedding.data());
+    return this->template begun<true>();
+  }
+  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept {
+    const FeatureView<const S> x = steps_.features_after(steps_.layer_count());
+    return {steps_.bar.data(), x.nodes(), x.coordinates(), x.channels()};
   }
 
+ private:
+  friend struct detail::PassSteps;
+
   /// Draws the maps of a sample and computes its outputs.
-  ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
     const FeatureView<const S> x = diffuse(sample);  // X_{L+1}
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());
     return steps_.output.output();
   }
-  /// Draws the maps of a sample and computes X_{L+1} at nodes(), valid until the next pass.
-  ///
-  /// \throws  as draw()
+  /// Draws the maps of a sample and computes X_{L+1} at nodes().
   FeatureView<const S> diffuse(Index sample) {
     this->begin_draw(sample);
     steps_.diffuse();
     this->end_draw();
     return steps_.features_after(steps_.layer_count());
   }
-  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the layers' weights, of
-  /// Q's parameters and of H.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
+  /// Adds to the derivatives of the layers' weights, of Q's parameters and of H.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
     const FeatureView<const S> x = features_after(steps_.layer_count());
@@ -168,16 +169,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
                            steps_.weights_bar.output);
     accumulate_layers();
   }
-  /// Where the derivative of the result of diffuse() may be written after begin(). Others of its shape are as good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept {
-    const FeatureView<const S> x = steps_.features_after(steps_.layer_count());
-    return {steps_.bar.data(), x.nodes(), x.coordinates(), x.channels()};
-  }
-  /// The same backward pass from the derivative of the result of diffuse().
-  ///
-  /// \throws std::invalid_argument  features_bar of another shape
-  /// \throws std::logic_error       as accumulate()
-  void accumulate_features(const FeatureView<const S>& features_bar) {
+  /// The same from the derivative of X_{L+1}.
+  void accumulate(const FeatureView<const S>& features_bar, bool /*sheaf_begun*/) {
     this->check_accumulate();
     const FeatureView<const S> x = features_after(steps_.layer_count());
     require_shape(features_bar, x.nodes(), x.coordinates(), x.channels(), "features_bar");
@@ -185,27 +178,19 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
     accumulate_layers();
   }
-  /// Completes gradient() from the sums of accumulate().
-  ///
-  /// \returns the KL term, the mean over nodes and sides
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  /// Completes gradient() from the sums of accumulate(). \returns the KL term, the mean over nodes and sides
   double finish_backward() {
     finish_layers();
     steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
     return steps_.kl;
   }
-  /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
-  ///
-  /// \param embedding_bar  n × h, overwritten
-  /// \throws std::invalid_argument  embedding_bar of another shape
+  /// The same after a pass from given embeddings, and computes their derivative.
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
     finish_layers();
     embedding_bar.eigen() = steps_.matrix(steps_.embedding_bar).eigen();
     return steps_.kl;
   }
-
- private:
   /// Takes the derivative of X_{L+1} from bar, and adds to the derivatives of the layers' weights and of H.
   void accumulate_layers() {
     steps_.diffuse_backward();

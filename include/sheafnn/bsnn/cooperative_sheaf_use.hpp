@@ -110,13 +110,13 @@ template <int D, bool Bayesian, class S>
   ForwardPass<S> pass;
   pass.seed = options.seed;
   pass.epoch = options.epoch;
-  network.begin(pass);
-  network.draw(0);
+  const auto begun = network.begin(pass);
+  begun.draw();
   detail::describe_node_maps(network, r);
   if (labelled.empty()) return r;
   const auto rows_of = [&](Index l) { return network.node_maps(l).rows(); };
   detail::score_given_maps<Rows>(
-      network, data.labels, labelled, options, rows_of,
+      begun, data.labels, labelled, options, rows_of,
       {.permuted = [&](const Rows& rows, const Stream& stream) { return detail::permuted_node_maps(rows, n, stream); },
        .drawn =
            [&](const Rows&, const Stream& stream) {

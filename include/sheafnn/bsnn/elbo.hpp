@@ -67,27 +67,29 @@ class PredictiveWeights {
   std::vector<double> values_, losses_;
 };
 
-/// The predictive loss of a network whose backward pass has begun, and its derivative. Every sample is drawn twice,
+/// The predictive loss of a pass, and its derivative. Every sample is drawn twice,
 /// since the weight of a sample depends on the losses of all samples.
 template <class Model, class LossType>
-double predictive_loss(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
-                       Index samples) {
+double predictive_loss(const BegunPass<Network<Model>>& pass, BackwardPass<Network<Model>>& backward,
+                       const LossType& loss, std::span<const std::int32_t> nodes, Index samples) {
   using S = typename Model::Scalar;
+  Network<Model>& network = pass.network();
   PredictiveWeights weights(samples, nodes.size());
   for (Index k = 0; k < samples; ++k) {
-    loss.node_losses(network.execution(), network.draw(k), network.nodes(), nodes, weights.of(k));
+    loss.node_losses(network.execution(), pass.draw(k).view(), network.nodes(), nodes, weights.of(k));
   }
   const double mean = loss.mean_loss(network.nodes(), nodes, weights.finish());
   for (Index k = 0; k < samples; ++k) {
+    const auto sample = pass.draw(k);
     const auto outputs_bar = network.output_bar();
-    static_cast<void>(
-        loss.value_and_derivative(network.execution(), network.draw(k), network.nodes(), nodes, 1.0, outputs_bar));
+    static_cast<void>(loss.value_and_derivative(network.execution(), sample.view(), network.nodes(), nodes, 1.0,
+                                                outputs_bar));
     const double* weight = weights.of(k).data();
     for_rows(network.nodes(), nodes, [&](Index, Index row) {
       for (S& bar : outputs_bar.row(row)) bar *= static_cast<S>(*weight);
       ++weight;
     });
-    network.accumulate(outputs_bar);
+    backward.add(sample, outputs_bar);
   }
   return mean;
 }
@@ -103,8 +105,9 @@ void check_sample_loss(SampleLoss sample_loss) {
 
 /// L of a loss, whose backward pass ends here.
 template <class Model>
-[[nodiscard]] Elbo finished(Network<Model>& network, Elbo r, const BackwardOptions& options) {
-  r.kl = network.finish_backward();
+[[nodiscard]] Elbo finished(Network<Model>& network, BackwardPass<Network<Model>>& backward, Elbo r,
+                            const BackwardOptions& options) {
+  r.kl = backward.finish();
   network.sum_over_parts(r.loss, r.kl);
   r.objective = r.loss + options.kl_weight * r.kl;
   return r;
@@ -128,35 +131,36 @@ void begin_loss(Network<Model>& network, const LossType& loss, std::span<const s
   if constexpr (has_own_targets<LossType>) loss.begin(network, targets, work);
 }
 
-/// elbo() of a network whose pass has begun, with a loss that fits.
+/// elbo() of a pass that has begun, with a loss that fits.
 template <class Model, class LossType>
-Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
+Elbo elbo_of_begun(const BegunPass<Network<Model>>& pass, const LossType& loss, std::span<const std::int32_t> nodes,
                    BackwardOptions options, LossWork<LossType, Model>& work) {
+  Network<Model>& network = pass.network();
   options.samples = network.sample_count(options.samples);
   const double share = 1 / static_cast<double>(options.samples);
   Elbo r;
-  network.begin_backward(options);
+  auto backward = pass.begin_backward(options);
   begin_loss(network, loss, nodes, work);
   if constexpr (NodewiseLoss<LossType, typename Model::Scalar>) {
     if (options.sample_loss == SampleLoss::predictive && options.samples > 1) {
-      r.loss = predictive_loss(network, loss, nodes, options.samples);
-      return finished(network, r, options);
+      r.loss = predictive_loss(pass, backward, loss, nodes, options.samples);
+      return finished(network, backward, r, options);
     }
   }
   for (Index k = 0; k < options.samples; ++k) {
-    const auto outputs = network.draw(k);  // f(X; F_k)
+    const auto sample = pass.draw(k);  // f(X; F_k)
     const auto outputs_bar = network.output_bar();
-    r.loss += share * value_and_derivative(network, loss, outputs, nodes, share, outputs_bar, work);
-    network.accumulate(outputs_bar);
+    r.loss += share * value_and_derivative(network, loss, sample.view(), nodes, share, outputs_bar, work);
+    backward.add(sample, outputs_bar);
   }
-  return finished(network, r, options);
+  return finished(network, backward, r, options);
 }
 /// The same, once.
 template <class Model, class LossType>
-Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
+Elbo elbo_of_begun(const BegunPass<Network<Model>>& pass, const LossType& loss, std::span<const std::int32_t> nodes,
                    const BackwardOptions& options) {
   LossWork<LossType, Model> work;
-  return elbo_of_begun(network, loss, nodes, options, work);
+  return elbo_of_begun(pass, loss, nodes, options, work);
 }
 
 /// \throws std::invalid_argument  a loss that does not fit the network or the targets
@@ -181,10 +185,10 @@ void check_loss_of(const Network<Model>& network, const LossType& loss, std::spa
 template <class Model, LossOf<Model> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
           std::span<const std::int32_t> nodes, const BackwardOptions& options) {
-  network.begin(pass);
+  const auto begun = network.begin(pass);
   detail::check_loss_of(network, loss, nodes);
   detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
-  return detail::elbo_of_begun(network, loss, nodes, options);
+  return detail::elbo_of_begun(begun, loss, nodes, options);
 }
 
 }  // namespace sheafnn

@@ -44,24 +44,22 @@ class EpochSchedule {
   /// Threads of the loops of the present epoch.
   [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
 
-  /// Runs objective(network) for the first epoch.
+  /// Runs objective(BegunPass) for the first epoch.
   template <class Objective>
   void first(const ForwardPass<S>& pass, const Objective& objective) {
-    network_.begin(pass);
-    objective(network_);
+    objective(network_.begin(pass));
   }
   /// To be called when a new epoch starts, before its optimiser step.
   void begin_epoch() {}
-  /// Runs evaluate(network) with the evaluation's pass begun, then after(), and, while after() returns true,
-  /// objective(network) with the next pass begun.
+  /// Runs evaluate(BegunPass) of the evaluation, then after(), and, while after() returns true, objective(BegunPass) of
+  /// the next pass.
   ///
   /// \param next  the next training pass; null after the last epoch
   /// \returns what after() returned
   template <class Evaluate, class After, class Objective>
   bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate,
            const After& after, const Objective& objective) {
-    network_.begin(evaluation);
-    evaluate(network_);
+    evaluate(network_.begin(evaluation));
     if (!after() || next == nullptr) return false;
     first(*next, objective);
     return true;
@@ -92,8 +90,7 @@ class EpochSchedule<Model> {
   template <class Objective>
   void first(const ForwardPass<S>& pass, const Objective& objective) {
     network_.share(pass);
-    network_.begin(pass, &network_);
-    objective(network_);
+    objective(network_.begin(pass, &network_));
   }
 
   void begin_epoch() {
@@ -111,25 +108,21 @@ class EpochSchedule<Model> {
       shared = &network_;
     }
     if (next == nullptr || !variant_.side_by_side) {
-      network_.begin(evaluation, shared);
-      evaluate(network_);
+      evaluate(network_.begin(evaluation, shared));
       if (!run_untimed(after) || next == nullptr) return false;
-      network_.begin(*next, shared);
-      objective(network_);
+      objective(network_.begin(*next, shared));
     } else {
       std::atomic<bool> objective_done = false;
       run_beside(
           execution_,
           [&] {
-            second_network_->begin(evaluation, shared);
-            evaluate(*second_network_);
+            evaluate(second_network_->begin(evaluation, shared));
             ForwardPass<S> coming = *next;
             ++coming.epoch;
             network_.draw_masks_ahead(coming, [&] { return !objective_done.load(std::memory_order_relaxed); });
           },
           [&] {
-            network_.begin(*next, shared);
-            objective(network_);
+            objective(network_.begin(*next, shared));
             objective_done.store(true, std::memory_order_relaxed);
           });
       if (!run_untimed(after)) return false;

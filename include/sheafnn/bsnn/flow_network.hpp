@@ -73,7 +73,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// \param shared  null, or a network of the same model that has computed them: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   /// \throws std::logic_error       share() did not come before
-  void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
+  BegunPass<Network> begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
     this->begin_pass(pass, shared);
     steps_.check(pass);
     steps_.bind(pass.keeps());
@@ -84,13 +84,13 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     } else {
       steps_.take(shared->steps_);
     }
+    return this->begun();
   }
 
-  /// Draws the sheaf of a sample and computes its outputs.
-  ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  /// \throws FlowError              as FlowLayer::forward()
+ private:
+  friend struct detail::PassSteps;
+
+  /// Draws the sheaf of a sample and computes its outputs. \throws FlowError  as FlowLayer::forward()
   MatrixView<S> draw(Index sample) {
     this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
@@ -101,11 +101,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the flow's weights, of
-  /// Q's parameters and of H.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
+  /// Adds to the derivatives of the flow's weights, of Q's parameters and of H.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
     const FeatureView<S> bar = steps_.x_bar_view();
@@ -120,18 +116,13 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.first_sample = steps_.kept = false;
   }
-  /// Completes gradient() from the sums of accumulate().
-  ///
-  /// \returns the KL term, per incident pair
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  /// Completes gradient() from the sums of accumulate(). \returns the KL term, per incident pair
   double finish_backward() {
     this->check_finish();
     if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.embed_backward();
     return steps_.kl;
   }
-
- private:
   /// The rows of X(T) at steps_.nodes.
   [[nodiscard]] MatrixView<const S> end_rows() {
     const FeatureView<const S> end = flow_.output();

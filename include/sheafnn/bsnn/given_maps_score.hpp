@@ -30,22 +30,23 @@ struct ChangedNodeMaps {
   return r;
 }
 
-/// Fills in the losses of a network whose pass has begun. Unchecked: the nodes are labelled, and the options are in
+/// Fills in the losses of an evaluation that has begun. Unchecked: the nodes are labelled, and the options are in
 /// range.
 ///
 /// \tparam Rows    what Network::give_maps() takes for each layer
 /// \param rows_of  rows_of(l): the rows of layer l in the last draw
 template <class Rows, class Model, class RowsOf>
-void score_given_maps(Network<Model>& network, std::span<const std::int32_t> labels,
+void score_given_maps(const BegunPass<Network<Model>>& pass, std::span<const std::int32_t> labels,
                       std::span<const std::int32_t> labelled, const SheafUseOptions& options,
                       const RowsOf& rows_of, const ChangedNodeMaps<Rows>& change, SheafUse& use) {
+  Network<Model>& network = pass.network();
   const Index n = network.graph().node_count(), layers = network.model().options().layers,
               classes = network.model().options().classes;
   const auto losses = [&] { return NodeLosses(labels, labelled, Model::bayesian); };
   NodeLosses own = losses(), permuted = losses(), prior = losses(), identity = losses();
   const auto draw = [&](Index k, std::vector<Rows> maps, NodeLosses& to) {
     network.give_maps(std::move(maps));
-    const auto outputs = network.draw(k);
+    const auto outputs = pass.draw(k).view();
     log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
     Prediction prediction;
     prediction.class_count = classes;

@@ -269,7 +269,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using Base::steps_;
 
  public:
-  using Base::begin, Base::finish_backward;
+  using Base::begin;
   using typename Base::Family, typename Base::Model;
   using S = Scalar;
 
@@ -294,33 +294,34 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   }
 
   /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
-  /// weights are read. The last step backwards is then finish_backward(embedding_bar).
+  /// weights are read. Its backward pass computes their derivative.
   ///
   /// \param embedding  n × h without gaps; has to stay in place until the backward pass
   /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
-  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+  BegunPass<Network, true> begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
     require_array(embedding, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding");
     require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
     this->begin_pass(pass);
     steps_.set_pass(pass);
     steps_.start_at(embedding);
+    return this->template begun<true>();
   }
-  /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
-  ///
-  /// \throws  as draw()
+  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.last_bar(); }
+
+ private:
+  friend struct detail::PassSteps;
+  using Base::accumulate, Base::finish_backward;
+
+  /// Draws the sheaves of a sample and computes X_{L+1} at nodes().
   FeatureView<const S> diffuse(Index sample) {
     this->begin_draw(sample);
     steps_.diffuse();
     this->end_draw();
     return steps_.features_after(steps_.layer_count());
   }
-  /// Where the derivative of the result of diffuse() may be written after begin(). Others of its shape are as good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.last_bar(); }
-  /// The same as accumulate() from the derivative of the result of diffuse().
-  ///
-  /// \throws std::invalid_argument  features_bar of another shape
-  /// \throws std::logic_error       as accumulate()
-  void accumulate_features(const FeatureView<const S>& features_bar) {
+  /// Adds the derivatives from the derivative of X_{L+1}.
+  void accumulate(const FeatureView<const S>& features_bar, bool /*sheaf_begun*/) {
     this->check_accumulate();
     const FeatureView<S> bar = this->features_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
@@ -328,12 +329,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
     steps_.accumulate_layers();
     steps_.first_sample = steps_.kept = false;
   }
-  /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
-  ///
-  /// \param embedding_bar  n × h, overwritten
-  /// \returns the KL term, the mean over the incident pairs
-  /// \throws std::invalid_argument  embedding_bar of another shape
-  /// \throws std::logic_error       as finish_backward()
+  /// Completes gradient() after a pass from given embeddings, and computes their derivative.
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
     this->end_backward();

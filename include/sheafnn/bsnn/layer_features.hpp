@@ -59,11 +59,11 @@ template <class Model>
           "must be at least 0 (0: as many as the graph is worth)");
   Network<Model> network(model, graph, features,
                          options.threads > 0 ? options.threads : suggested_threads(model, graph));
-  network.begin({.seed = options.seed, .epoch = options.epoch});
+  const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch});
   LayerFeatures r;
   const Index samples = network.sample_count(options.samples);
   for (Index k = 0; k < samples; ++k) {
-    network.draw(options.first_sample + k);
+    pass.draw(options.first_sample + k);
     if (k == 0) {
       const auto first = network.features_after(0);
       r = {model.options().layers, first.nodes(), first.coordinates(), first.channels(), {}};

@@ -62,8 +62,7 @@ template <int D, bool Bayesian, class S>
   Network<BundleModel<D, Bayesian, S>> network(model, graph, features,
                                                options.threads > 0 ? options.threads
                                                                    : suggested_threads(model, graph));
-  network.begin({});
-  network.draw(0);
+  network.begin({}).draw();
   return detail::bundle_table(network, options.layer);
 }
 /// The same for the graph and features of a dataset.

@@ -90,8 +90,7 @@ template <int D, bool Bayesian, class S>
   Network<CooperativeModel<D, Bayesian, S>> network(model, graph, features,
                                                     options.threads > 0 ? options.threads
                                                                         : suggested_threads(model, graph));
-  network.begin({});
-  network.draw(0);
+  network.begin({}).draw();
   return {graph.node_count(), D, detail::node_map_table(network, layers::MapSide::out, options.layer),
           detail::node_map_table(network, layers::MapSide::in, options.layer)};
 }

@@ -65,7 +65,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \param shared  null, or a network of the same model that has computed them: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   /// \throws std::logic_error       share() did not come before
-  void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
+  BegunPass<Network> begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
     this->begin_pass(pass, shared);
     steps_.check(pass);
     steps_.bind(pass.keeps());
@@ -76,11 +76,32 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     } else {
       steps_.take(shared->steps_);
     }
+    return this->begun();
   }
-  /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
+  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not
+  /// read. Its backward pass computes their derivative.
   ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
+  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
+  /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
+  BegunPass<Network, true> begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+    this->begin_pass(pass);
+    steps_.check(pass);
+    require_array(embedding, steps_.graph.node_count(), steps_.embedding_width(), "embedding");
+    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
+    steps_.bind(pass.keeps());
+    steps_.set_pass(pass);
+    steps_.infer(embedding);  // Q(F | H)
+    return this->template begun<true>();
+  }
+  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.scratch(0).first(steps_.nodes.count()); }
+  /// The sheaf learner, which pair_head.hpp uses for pairs of nodes that need not be edges.
+  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
+
+ private:
+  friend struct detail::PassSteps;
+
+  /// Draws the sheaves of a sample and computes X_{L+1} at nodes().
   FeatureView<const S> diffuse(Index sample) {
     this->begin_draw(sample);
     FeatureView<const S> x = steps_.start_features();  // X_1 = H
@@ -97,11 +118,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
     return steps_.output.output();
   }
-
   /// Adds derivatives of layer weights, Q's parameters and H, from the derivative of the last draw's outputs.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
     const FeatureView<S> bar = features_bar();
@@ -110,37 +127,33 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
                            steps_.weights_bar.readout, steps_.weights_bar.output);
     accumulate_layers(bar);
   }
-  /// Where the derivative of the result of diffuse() may be written after begin(). Others of its shape are as good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.scratch(0).first(steps_.nodes.count()); }
-  /// The same backward pass from the derivative of the result of diffuse().
-  ///
-  /// \param sheaf_begun  whether a step after the layers has read the last layer's sheaf and has begun
-  ///                     sheaf_source().gradient()
-  /// \throws std::invalid_argument  features_bar of another shape
-  /// \throws std::logic_error       as accumulate()
-  void accumulate_features(const FeatureView<const S>& features_bar, bool sheaf_begun = false) {
+  /// The same from the derivative of X_{L+1}.
+  void accumulate(const FeatureView<const S>& features_bar, bool sheaf_begun) {
     this->check_accumulate();
     const FeatureView<S> bar = this->features_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
     if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
     accumulate_layers(bar, sheaf_begun);
   }
-  /// Completes gradient() from the sums of accumulate().
-  ///
-  /// \returns the KL term per incident pair, plus the KL terms of variables that layers draw themselves
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  /// Completes gradient() from the sums of accumulate(). \returns the KL term per incident pair, plus the KL terms of
+  /// variables that layers draw themselves
   double finish_backward() {
     this->check_finish();
     steps_.embed_backward();
     return steps_.total_kl();
   }
+  /// The same after a pass from given embeddings, and computes their derivative.
+  double finish_backward(const MatrixView<S>& embedding_bar) {
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.embedding_width(), "embedding_bar");
+    this->check_finish();
+    embedding_bar.eigen() = steps_.infer_backward().eigen();
+    return steps_.total_kl();
+  }
 
-  // For schedules, and for losses of pairs of nodes:
-  /// As NetworkPasses::draw_samples(), \throws included; the first layer mixes H once for all samples.
+  /// As NetworkPasses::draw_all(); the first layer mixes H once for all samples.
   template <class Use>
-  void draw_samples(Index count, const Use& use) {
-    require_between("samples", count, 1, 32768);
-    for (Index k = 0; k < this->sample_count(count); ++k) {
+  void draw_all(Index count, const Use& use) {
+    for (Index k = 0; k < count; ++k) {
       steps_.first_mixing = k > 0       ? layers::MixedFeatures::reuse
                             : count > 1 ? layers::MixedFeatures::compute_and_keep
                                         : layers::MixedFeatures::compute;
@@ -148,35 +161,6 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     }
     steps_.first_mixing = layers::MixedFeatures::compute;
   }
-  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not
-  /// read. The last step backwards is then finish_backward(embedding_bar).
-  ///
-  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
-  /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
-  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
-    this->begin_pass(pass);
-    steps_.check(pass);
-    require_array(embedding, steps_.graph.node_count(), steps_.embedding_width(), "embedding");
-    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
-    steps_.bind(pass.keeps());
-    steps_.set_pass(pass);
-    steps_.infer(embedding);  // Q(F | H)
-  }
-  /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
-  ///
-  /// \param embedding_bar  n × h, overwritten
-  /// \returns and \throws std::logic_error  as finish_backward()
-  /// \throws std::invalid_argument  embedding_bar of another shape
-  double finish_backward(const MatrixView<S>& embedding_bar) {
-    require_array(embedding_bar, steps_.graph.node_count(), steps_.embedding_width(), "embedding_bar");
-    this->check_finish();
-    embedding_bar.eigen() = steps_.infer_backward().eigen();
-    return steps_.total_kl();
-  }
-  /// The sheaf learner, which pair_head.hpp uses for pairs of nodes that need not be edges.
-  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
-
- private:
   /// Computes the derivative of H from the derivative of X_{L+1} in features_bar().
   void accumulate_layers(FeatureView<S> bar, bool sheaf_begun = false) {
     steps_.sheaf_gradient_begun = sheaf_begun;

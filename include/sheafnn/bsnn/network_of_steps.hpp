@@ -44,42 +44,35 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   /// Computes X_1 and, for Bayesian models, the posterior.
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
-  void begin(const ForwardPass<S>& pass) {
+  BegunPass<Derived> begin(const ForwardPass<S>& pass) {
     this->begin_pass(pass);
     steps_.set_pass(pass);
     steps_.embed();
+    return this->begun();
   }
+
+ protected:
+  friend struct PassSteps;
+
   /// Draws the maps of a sample and computes its outputs.
-  ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
     this->begin_draw(sample);
     steps_.compute_outputs();
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the layers' weights, of
-  /// the posterior's parameters and of X_1.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
+  /// Adds to the derivatives of the layers' weights, of the posterior's parameters and of X_1.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
     steps_.accumulate(outputs_bar);
     steps_.first_sample = steps_.kept = false;
   }
-  /// Completes gradient() from the sums of accumulate().
-  ///
-  /// \returns the KL term, the mean over the variables that are drawn
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  /// Completes gradient() from the sums of accumulate(). \returns the KL term, the mean over the variables that are drawn
   double finish_backward() {
     end_backward();
     steps_.embed_backward();
     return steps_.kl;
   }
-
- protected:
   /// What finish_backward() begins with. \throws std::logic_error
   void end_backward() {
     this->check_finish();

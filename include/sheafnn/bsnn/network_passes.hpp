@@ -1,6 +1,7 @@
 /// \file
 /// NetworkPasses: what every Network has besides its equations. It has accessors, and builds forward() and backward()
-/// from the steps begin(), draw(), accumulate() and finish_backward() that a Network defines.
+/// from the steps begin(), draw(), accumulate() and finish_backward() that a Network defines. Users call the steps
+/// through begun_pass.hpp.
 #pragma once
 
 #include <stdexcept>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sheafnn/bsnn/begun_pass.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
@@ -22,9 +24,10 @@ namespace sheafnn::detail {
 
 /// Base of the specialisations of Network.
 ///
-/// \tparam Derived  the network: void begin(pass, shared), outputs draw(sample), void accumulate(outputs_bar), double
-///                  finish_backward(). They call the protected members: begin_pass() first in begin(), begin_draw() and
-///                  end_draw() around a draw, check_accumulate() and check_finish()
+/// \tparam Derived  the network: BegunPass begin(pass), and the private steps draw(sample) → outputs,
+///                  accumulate(outputs_bar) and finish_backward() → KL term, for its friend PassSteps. They call the
+///                  protected members: begin_pass() first and begun() last in begin(), begin_draw() and end_draw()
+///                  around a draw, check_accumulate() and check_finish()
 /// \tparam Steps    its layers and buffers, and what a pass remembers
 template <class Derived, class Steps>
 class NetworkPasses {
@@ -67,8 +70,7 @@ class NetworkPasses {
   /// \throws std::invalid_argument  as begin()
   /// \throws FlowError              for a flow, as FlowLayer::forward()
   MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
-    derived().begin(pass);
-    return derived().draw(pass.sample);
+    return derived().begin(pass).draw(pass.sample).view();
   }
   /// Computes the derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
   ///
@@ -79,8 +81,8 @@ class NetworkPasses {
   double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
     require_kept();
     begin_backward(options);
-    derived().accumulate(outputs_bar);
-    return derived().finish_backward();
+    PassSteps::accumulate(derived(), outputs_bar);
+    return PassSteps::finish_backward(derived());
   }
 
   /// Computes once what the next training pass and evaluations with the same parameters share. It is H with and without the
@@ -102,34 +104,7 @@ class NetworkPasses {
     });
   }
 
-  // forward() and backward() in steps, for objectives that average over samples (elbo.hpp):
-  //   begin(pass); begin_backward(options); for k: draw(k), accumulate(bar of sample k); finish_backward().
-
-  /// Draws samples 0 … count − 1 after begin(), for evaluations, and calls use(outputs) for each sample.
-  ///
-  /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  template <class Use>
-  void draw_samples(Index count, const Use& use) {
-    require_between("samples", count, 1, 32768);
-    for (Index k = 0; k < sample_count(count); ++k) use(derived().draw(k));
-  }
-  /// Clears the gradient and takes the options of the backward pass.
-  ///
-  /// \throws std::invalid_argument  options out of range
-  /// \throws std::logic_error       begin() did not come before
-  void begin_backward(const BackwardOptions& options) {
-    check_backward(options);
-    check_begun("begin_backward");
-    steps_.options = options;
-    steps_.closed_form = uses_closed_form<typename Model::Posterior>(options.kl_estimator);
-    steps_.kl = 0;
-    steps_.first_sample = true;
-    steps_.clear_gradient();
-    steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
-    backward_begun_ = true;
-  }
-  /// On a part of a graph (graph/graph_part.hpp), finish_backward() leaves the part's share of the derivatives, of the
+  /// On a part of a graph (graph/graph_part.hpp), a backward pass leaves the part's share of the derivatives, of the
   /// loss and of the KL term. This function adds them up over all parts. On a whole graph it does nothing. Takes any
   /// numbers.
   void sum_over_parts(double& loss, double& kl) {
@@ -166,6 +141,33 @@ class NetworkPasses {
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
+  /// The pass whose embeddings are computed.
+  template <bool FromEmbedding = false>
+  [[nodiscard]] BegunPass<Derived, FromEmbedding> begun() {
+    return PassSteps::begun<FromEmbedding>(derived());
+  }
+
+  /// Calls use(outputs) for samples 0 … count − 1, and for no others.
+  template <class Use>
+  void draw_all(Index count, const Use& use) {
+    for (Index k = 0; k < count; ++k) use(PassSteps::draw(derived(), k).view());
+  }
+  /// Clears the gradient and takes the options of the backward pass.
+  ///
+  /// \throws std::invalid_argument  options out of range
+  /// \throws std::logic_error       a pass that keeps nothing
+  void begin_backward(const BackwardOptions& options) {
+    check_backward(options);
+    if (!steps_.pass.keeps()) throw_keeps_nothing();
+    steps_.options = options;
+    steps_.closed_form = uses_closed_form<typename Model::Posterior>(options.kl_estimator);
+    steps_.kl = 0;
+    steps_.first_sample = true;
+    steps_.clear_gradient();
+    steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
+    backward_begun_ = true;
+  }
+
   /// Invalidates the results of the pass before. \param shared  see begin()
   void begin_pass(const ForwardPass<S>& pass, const NetworkPasses* shared = nullptr) {
     require(shared == nullptr || pass.training || !pass.keep, "keep", true,
@@ -201,9 +203,11 @@ class NetworkPasses {
     require_between("layer_count", layer_count, 0, layers);
     if (layer_count > 0) check_drawn("features_after");
   }
+  [[noreturn]] static void throw_keeps_nothing() {
+    throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+  }
   void require_kept() const {
-    if (!steps_.kept)
-      throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+    if (!steps_.kept) throw_keeps_nothing();
   }
   void check_accumulate() const {
     if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");
@@ -220,8 +224,10 @@ class NetworkPasses {
   Steps steps_;
 
  private:
+  friend struct PassSteps;
   [[nodiscard]] Derived& derived() noexcept { return static_cast<Derived&>(*this); }
 
+  PassNumbers numbers_;
   bool backward_begun_ = false;  ///< between begin_backward() and finish_backward()
   bool drawn_ = false;           ///< has a draw of the pass ended?
   bool shares_ = false;          ///< do the embeddings come from share()?

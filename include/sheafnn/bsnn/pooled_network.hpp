@@ -72,10 +72,14 @@ class PooledPart {
     return std::equal(graphs.begin(), graphs.end(), graphs_.begin(), graphs_.end());
   }
   [[nodiscard]] Network<NodeModel>& network() noexcept { return *network_; }
+  void begin(const ForwardPass<S>& pass) { pass_ = network_->begin(pass); }
+  void begin_backward(const BackwardOptions& options) { backward_ = pass_->begin_backward(options); }
+  double finish_backward() { return backward_->finish(); }
 
   /// r of a sample.
   MatrixView<const S> pool(Index sample, std::span<const S> attention, bool keeps) {
-    x_ = network_->diffuse(sample);
+    sample_ = pass_->diffuse(sample);
+    x_ = sample_->view();
     if (!harmonic_) {
       pooling_->forward(network_->execution(), x_.rows(), attention);
       return pooling_->output();
@@ -94,7 +98,7 @@ class PooledPart {
     const FeatureView<S> bar = network_->features_bar();
     if (!harmonic_) {
       pooling_->backward(network_->execution(), x_.rows(), attention, pooled_bar(), bar.rows(), attention_bar);
-      network_->accumulate_features(bar);
+      backward_->add(*sample_, bar);
       return;
     }
     network_->sheaf_source().gradient().map_bar.fill(S(0));  // layers add to it, and the pooling reads no maps
@@ -106,7 +110,7 @@ class PooledPart {
                          .first_bar = {},
                          .scratch = {view(scratch_[0]), view(scratch_[1])}},
                         pooled_bar());
-    network_->accumulate_features(bar, true);
+    backward_->add(*sample_, bar, true);
   }
   [[nodiscard]] MatrixView<S> pooled_bar() noexcept {
     return {pooled_bar_.data(), network_->graph().graph_count(), network_->shape().row()};
@@ -130,9 +134,12 @@ class PooledPart {
   std::vector<std::int32_t> graphs_;
   std::optional<SelectedGraphs> selected_;
   std::optional<Network<NodeModel>> network_;
+  std::optional<BegunPass<Network<NodeModel>>> pass_;
+  std::optional<DrawnSample<FeatureView<const S>>> sample_;  ///< X_{L+1} of the last draw
+  std::optional<BackwardPass<Network<NodeModel>>> backward_;
   std::optional<GraphPooling<S>> pooling_;
   std::optional<HarmonicPooling<Family, S>> harmonic_;
-  FeatureView<const S> x_;  ///< X_{L+1} of the last draw
+  FeatureView<const S> x_;  ///< of sample_
   Buffer<S> pooled_bar_, scratch_[2];
 };
 
@@ -183,7 +190,7 @@ class Network<PooledModel<NodeModel>> {
   /// Begins a pass over the graphs pass.nodes; explicit noise belongs to their arcs, in order.
   ///
   /// \throws std::invalid_argument  rates, samples, graphs or noise out of range or of a wrong length
-  void begin(const ForwardPass<S>& pass) {
+  BegunPass<Network> begin(const ForwardPass<S>& pass) {
     part_ = nullptr;
     detail::check_pass(pass, graph_.graph_count());
     std::span<const std::int32_t> graphs = pass.nodes;
@@ -200,68 +207,15 @@ class Network<PooledModel<NodeModel>> {
     part->network().set_execution(execution_);
     ForwardPass<S> of_nodes = pass;
     of_nodes.nodes = {};
-    part->network().begin(of_nodes);
+    part->begin(of_nodes);
     nodes_ = pass.nodes.empty() ? NodeSelection(graph_.graph_count()) : NodeSelection(pass.nodes);
     keeps_ = pass.keeps();
     part_ = part.get();
-  }
-  /// Draws the sheaves of a sample and computes its outputs.
-  ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  MatrixView<S> draw(Index sample) {
-    detail::PooledPart<NodeModel>& part = begun("draw");
-    const auto weights = weights_at<const S>(model_.parameters().values().data());
-    const MatrixView<const S> pooled = part.pool(sample, weights.attention, keeps_);
-    part.readout->forward(execution_, weights.hidden, weights.output, pooled);
-    return part.readout->output();
-  }
-  /// Draws samples 0 … count − 1 after begin(), and calls use(outputs) for each.
-  ///
-  /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  template <class Use>
-  void draw_samples(Index count, const Use& use) {
-    require_between("samples", count, 1, 32768);
-    for (Index k = 0; k < sample_count(count); ++k) use(draw(k));
+    return detail::PassSteps::begun<false>(*this);
   }
   /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass. \throws std::invalid_argument  as begin()
   MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
-    begin(pass);
-    return draw(pass.sample);
-  }
-
-  /// Clears the gradient and takes the options of the backward pass.
-  ///
-  /// \throws std::invalid_argument  options out of range
-  /// \throws std::logic_error       begin() did not come before
-  void begin_backward(const BackwardOptions& options) {
-    begun("begin_backward").network().begin_backward(options);
-    gradient_.fill(S(0));
-  }
-  /// Backward pass from the derivative of the last draw's outputs; derivatives add up over the draws.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
-  void accumulate(const MatrixView<const S>& outputs_bar) {
-    detail::PooledPart<NodeModel>& part = begun("accumulate");
-    if (!keeps_) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
-    const auto weights = weights_at<const S>(model_.parameters().values().data());
-    const auto bars = weights_at<S>(gradient_.data());
-    part.readout->backward(execution_, weights.hidden, weights.output, part.pooled(), outputs_bar,
-                           part.pooled_bar(), bars.hidden, bars.output);
-    part.accumulate(weights.attention, bars.attention);
-  }
-  /// Completes gradient() from the sums of accumulate().
-  ///
-  /// \returns the KL term, per incident pair of the graphs of the pass
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
-  double finish_backward() {
-    Network<NodeModel>& network = begun("finish_backward").network();
-    const double kl = network.finish_backward();
-    const S* const of_layers = network.gradient().data();
-    for (Index i = 0; i < gradient_.size(); ++i) gradient_[i] += of_layers[i];  // one of the two terms is 0
-    return kl;
+    return begin(pass).draw(pass.sample).view();
   }
   /// Computes the derivative of ⟨outputs_bar, outputs⟩ + λ KL in every parameter, into gradient().
   ///
@@ -282,6 +236,42 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] Network<NodeModel>& node_network() { return begun("node_network").network(); }
 
  private:
+  friend struct detail::PassSteps;
+
+  /// Draws the sheaves of a sample and computes its outputs.
+  MatrixView<S> draw(Index sample) {
+    detail::PooledPart<NodeModel>& part = begun("draw");
+    const auto weights = weights_at<const S>(model_.parameters().values().data());
+    const MatrixView<const S> pooled = part.pool(sample, weights.attention, keeps_);
+    part.readout->forward(execution_, weights.hidden, weights.output, pooled);
+    return part.readout->output();
+  }
+  template <class Use>
+  void draw_all(Index count, const Use& use) {
+    for (Index k = 0; k < count; ++k) use(draw(k));
+  }
+  void begin_backward(const BackwardOptions& options) {
+    begun("begin_backward").begin_backward(options);
+    gradient_.fill(S(0));
+  }
+  /// Adds the derivatives from the derivative of the last draw's outputs.
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    detail::PooledPart<NodeModel>& part = begun("accumulate");
+    const auto weights = weights_at<const S>(model_.parameters().values().data());
+    const auto bars = weights_at<S>(gradient_.data());
+    part.readout->backward(execution_, weights.hidden, weights.output, part.pooled(), outputs_bar,
+                           part.pooled_bar(), bars.hidden, bars.output);
+    part.accumulate(weights.attention, bars.attention);
+  }
+  /// Completes gradient() from these sums. \returns the KL term, per incident pair of the graphs of the pass
+  double finish_backward() {
+    detail::PooledPart<NodeModel>& part = begun("finish_backward");
+    const double kl = part.finish_backward();
+    const S* const of_layers = part.network().gradient().data();
+    for (Index i = 0; i < gradient_.size(); ++i) gradient_[i] += of_layers[i];  // one of the two terms is 0
+    return kl;
+  }
+
   template <class T>
   struct Weights {
     std::vector<layers::LinearWeights<T>> hidden;
@@ -316,6 +306,7 @@ class Network<PooledModel<NodeModel>> {
   detail::PooledPart<NodeModel>* part_ = nullptr;  ///< of the pass that has begun
   NodeSelection nodes_;
   bool keeps_ = false;
+  detail::PassNumbers numbers_;
   Buffer<S> gradient_;
 };
 

@@ -48,8 +48,8 @@ void for_sampled_outputs(const Model& model, const GraphOf<Model>& graph, const 
           "must be at least 0 (0: as many as the graph is worth)");
   Network<Model> network(model, graph, features,
                          options.threads > 0 ? options.threads : suggested_threads(model, graph));
-  network.begin({.seed = options.seed, .epoch = options.epoch, .nodes = nodes});
-  network.draw_samples(options.samples, [&](const MatrixView<S>& outputs) {
+  const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch, .nodes = nodes});
+  pass.draw_samples(options.samples, [&](const MatrixView<S>& outputs) {
     for (Index u = 0; u < outputs.rows(); ++u) {
       for (Index c = 0; c < outputs.columns(); ++c) {
         if (std::isfinite(outputs(u, c))) continue;

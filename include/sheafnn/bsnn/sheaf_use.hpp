@@ -303,7 +303,7 @@ template <HasIncidentMaps Model>
     pass.epoch = options.epoch;
     Network<Model> network(model, data.graph, data.features,
                            detail::reading_execution(model, data.graph, options.threads));
-    network.begin(pass);
+    [[maybe_unused]] const auto begun = network.begin(pass);
     detail::TransportFigures<Family> transports;
     if constexpr (has_sheaf_posterior<Model>) {
       if constexpr (Model::Posterior::closed_form_kl) r.kl = network.kl();
@@ -312,7 +312,7 @@ template <HasIncidentMaps Model>
       }
       transports.add(detail::mean_sheaf(network));
     } else {
-      network.draw(0);
+      begun.draw();
       for (Index l = 0; l < network.sheaf_source().stack().count(); ++l) {
         transports.add(detail::sheaf_of_pass(network, pass, 0, l));
       }

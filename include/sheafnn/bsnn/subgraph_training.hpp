@@ -156,8 +156,8 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
     Network<Model> network(model, batch.graph.graph, batch.graph.features, threads(batch.graph));
     const Classification of_batch(batch.graph.labels);
     std::vector<double> sums(static_cast<std::size_t>(nodes * outputs));
-    network.begin({.seed = options.seed, .epoch = step - 1, .nodes = batch.targets});  // of the last step
-    network.draw_samples(options.samples, [&](const MatrixView<S>& out) {
+    const auto pass = network.begin({.seed = options.seed, .epoch = step - 1, .nodes = batch.targets});  // of the last step
+    pass.draw_samples(options.samples, [&](const MatrixView<S>& out) {
       of_batch.predict(network.execution(), out, network.nodes(), MatrixView<double>(sums.data(), nodes, outputs));
     });
     const double count = static_cast<double>(network.sample_count(options.samples));

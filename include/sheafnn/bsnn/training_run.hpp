@@ -105,7 +105,7 @@ class TrainingRun {
 
   TrainResult trained() {
     const auto begin = Clock::now();
-    const auto objective = [&](Network<Model>& network) { compute_objective(network); };
+    const auto objective = [&](const BegunPass<Network<Model>>& pass) { compute_objective(pass); };
     if (options_.resume != nullptr) restore(*options_.resume);
     const Index first = static_cast<Index>(result_.history.size());
     bool go_on = first == 0 || !is_last(first - 1);
@@ -119,8 +119,7 @@ class TrainingRun {
       for (std::size_t b = 1; b < batches_.size(); ++b) {
         take(batches_[b]);
         pass_.seed += step_seed;  // every step draws its own dropouts and sheaves
-        schedule_.network().begin(pass_);
-        compute_objective(schedule_.network());
+        compute_objective(schedule_.network().begin(pass_));
         step(epoch);
       }
       const ForwardPass<S> evaluation{.seed = options_.seed,
@@ -129,7 +128,7 @@ class TrainingRun {
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
       go_on = schedule_.run(
-          evaluation, last ? nullptr : &pass_, [&](Network<Model>& network) { evaluate(network); },
+          evaluation, last ? nullptr : &pass_, [&](const BegunPass<Network<Model>>& pass) { evaluate(pass); },
           [&] { return finish_epoch(epoch); }, objective);
     }
     std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
@@ -178,10 +177,10 @@ class TrainingRun {
   [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }
 
   /// L and its derivative.
-  void compute_objective(Network<Model>& network) {
+  void compute_objective(const BegunPass<Network<Model>>& pass) {
     const auto start = Clock::now();
     elbo_ =
-        elbo_of_begun(network, loss_, targets_,
+        elbo_of_begun(pass, loss_, targets_,
                       {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss}, work_);
     result_.train_seconds += seconds_since(start);
   }
@@ -204,14 +203,15 @@ class TrainingRun {
   }
 
   /// Mean predictions over posterior samples with the present parameters, for the report.
-  void evaluate(Network<Model>& network) {
+  void evaluate(const BegunPass<Network<Model>>& pass) {
     const auto start = Clock::now();
+    Network<Model>& network = pass.network();
     const MatrixView<double> sums(predictions_.data(), view(predictions_).rows(), outputs_);
     std::fill(predictions_.begin(), predictions_.end(), 0.0);
     // Without nodes to score, one sample of all nodes is computed, to check that the parameters give finite outputs.
     const Index samples = validated_ || tested_ ? options_.samples : 1;
     begin_loss(network, loss_, evaluated_, evaluation_work_);
-    network.draw_samples(samples, [&](const MatrixView<S>& outputs) {
+    pass.draw_samples(samples, [&](const MatrixView<S>& outputs) {
       if constexpr (has_own_targets<LossType>) {
         loss_.predict(network, outputs, evaluated_, sums, evaluation_work_);
       } else {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <sheafnn/bsnn/network.hpp>
 #include <sheafnn/core/buffer.hpp>
 #include <span>
@@ -59,19 +60,20 @@ class NetworkPass final : public HostPass {
     const auto before_activation = [&](S* to) {
       activate_numbers_backward(options_.threads, options_.activation, size, result_.data(), bar, sign_, to);
     };
-    network_.begin_backward({.kl_weight = std::abs(kl_bar)});
+    const sheafnn::BackwardOptions options{.kl_weight = std::abs(kl_bar)};
     if constexpr (takes_embeddings) {
       if (from_outside_) {
+        auto backward = from_embedding_->begin_backward(options);
         const sheafnn::FeatureView<S> own = network_.features_bar();
         before_activation(own.data());
-        network_.accumulate_features(own);
+        backward.add(*drawn_, own);
         const Index count = rows() * model_.hidden_width();
         S* to = static_cast<S*>(features_bar);
         if (to == nullptr) {
           embedding_bar_.resize(count);
           to = embedding_bar_.data();
         }
-        network_.finish_backward(sheafnn::MatrixView<S>(to, rows(), model_.hidden_width()));
+        backward.finish(sheafnn::MatrixView<S>(to, rows(), model_.hidden_width()));
         for (Index i = 0; kl_bar < 0 && i < count; ++i) to[i] = -to[i];
         return;
       }
@@ -81,8 +83,7 @@ class NetworkPass final : public HostPass {
       before_activation(bar_.data());
       bar = bar_.data();
     }
-    network_.accumulate(sheafnn::MatrixView<const S>(bar, rows(), outputs()));
-    network_.finish_backward();
+    network_.backward(sheafnn::MatrixView<const S>(bar, rows(), outputs()), options);
   }
   void gradient(std::size_t number, void* values) const override {
     const auto id = static_cast<sheafnn::layers::ParameterId>(number);
@@ -93,9 +94,8 @@ class NetworkPass final : public HostPass {
 
  private:
   using Network = sheafnn::Network<Model>;
-  static constexpr bool takes_embeddings = requires(Network & network, sheafnn::MatrixView<S> rows) {
-    network.finish_backward(rows);
-  };
+  static constexpr bool takes_embeddings =
+      requires(Network & network, sheafnn::MatrixView<const S> rows) { network.begin({}, rows); };
 
   [[nodiscard]] std::size_t count_of(sheafnn::layers::ParameterId id) const {
     return static_cast<std::size_t>(model_.parameters().info(id).size);
@@ -111,8 +111,10 @@ class NetworkPass final : public HostPass {
     result_ = {};
     if constexpr (takes_embeddings) {
       if (from_outside_) {
-        network_.begin(pass, sheafnn::MatrixView<const S>(embedding_at_, rows(), model_.hidden_width()));
-        result_ = network_.diffuse(0).rows();
+        from_embedding_ =
+            network_.begin(pass, sheafnn::MatrixView<const S>(embedding_at_, rows(), model_.hidden_width()));
+        drawn_ = from_embedding_->diffuse();
+        result_ = drawn_->view().rows();
       }
     }
     if (result_.empty()) result_ = network_.forward(pass);
@@ -132,6 +134,8 @@ class NetworkPass final : public HostPass {
   bool from_outside_ = false;
   bool ready_ = false;  ///< does the network hold what a backward pass reads?
   S sign_ = 1;
+  std::optional<sheafnn::BegunPass<Network, true>> from_embedding_;           ///< of a layer
+  std::optional<sheafnn::DrawnSample<sheafnn::FeatureView<const S>>> drawn_;  ///< of a layer
   sheafnn::MatrixView<const S> result_;  ///< of the network, before the activation
   const S* embedding_at_ = nullptr;
   sheafnn::Buffer<S> embedding_, embedding_bar_, bar_;
