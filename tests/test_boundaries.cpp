@@ -132,15 +132,15 @@ TEST_CASE("boundaries: passes of networks") {
   too_early("the pass has ended", [&] { evaluation.draw_samples(1, [](const auto&) {}); });
   auto backward = pass.begin_backward();
   const auto first = pass.draw(0);
-  too_early("finish_backward() needs", [&] { backward.finish(); });
+  too_early("finish() needs add()", [&] { backward.finish(); });
   const auto second = pass.draw(1);
   too_early("the sample has ended", [&] { backward.add(first, network.output_bar()); });
   backward.add(second, network.output_bar());
   too_early("the sample has ended", [&] { backward.add(second, network.output_bar()); });
   backward.finish();
-  too_early("finish_backward() needs", [&] { backward.finish(); });
+  too_early("finish() needs add()", [&] { backward.finish(); });
   const auto third = pass.draw();
-  too_early("accumulate() needs begin_backward()", [&] { backward.add(third, network.output_bar()); });
+  too_early("add() needs a backward pass", [&] { backward.add(third, network.output_bar()); });
 
   // Samples and layers out of range.
   refused("sample: -1", [&] { pass.draw(-1); });

@@ -107,7 +107,9 @@ class BegunPass {
   /// \throws std::logic_error       the pass has ended
   /// \throws FlowError              for a flow, as FlowLayer::forward()
   DrawnSample<MatrixView<S>> draw(Index sample = 0) const;
-  /// Draws the sheaves of a sample and computes X_{L+1} at network().nodes(). Throws the same.
+  /// Draws the sheaves of a sample and computes X_{L+1} at network().nodes().
+  ///
+  /// \throws  as draw()
   DrawnSample<FeatureView<const S>> diffuse(Index sample = 0) const;
   /// Draws samples 0 … count − 1, for evaluations, and calls use(outputs) for each sample. It draws one if nothing is
   /// random.

@@ -210,13 +210,13 @@ class NetworkPasses {
     if (!steps_.kept) throw_keeps_nothing();
   }
   void check_accumulate() const {
-    if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");
+    if (!backward_begun_) throw std::logic_error("add() needs a backward pass that has not finished");
     require_kept();
   }
   /// Checks finish_backward(), and ends the backward pass.
   void check_finish() {
     if (!backward_begun_ || steps_.first_sample) {
-      throw std::logic_error("finish_backward() needs begin_backward() and accumulate() before it");
+      throw std::logic_error("finish() needs add() before it, and once");
     }
     backward_begun_ = false;
   }
