@@ -90,6 +90,7 @@ WITH_TABLES = {
 }
 
 MATHEMATICS = 6  # pages of docs/math/
+README = {"lines": 120, "words": 750}  # with code and tables, as wc counts them
 
 
 def pages():
@@ -237,6 +238,13 @@ def main(arguments):
             reason = f"{count} words; {budget} are its budget" if budget else "has no budget in docs/site/check_words.py"
             print(f"{page}: {reason}")
             failed += 1
+    if "README.md" in (chosen or pages()):
+        text = (root / "README.md").read_text(encoding="utf-8")
+        for what, most in README.items():
+            count = text.count("\n") if what == "lines" else len(text.split())
+            if count > most:
+                print(f"README.md: {count} {what} in all; {most} are allowed")
+                failed += 1
     mathematics = len(list((root / "docs/math").glob("*.md")))
     if mathematics > MATHEMATICS:
         print(f"docs/math/: {mathematics} pages; {MATHEMATICS} are allowed")
