@@ -28,7 +28,7 @@ SETTINGS = {
                   "On two CPU cores", "three samples for BSNN", "two threads on two cores", "rotations and two layers", "A hundred models"],
     "docs/comparison.md": ["C++20", "SE(3), SE₂(3)", "beyond 3", "hundreds of other layers", "hundreds of distributions", "On two CPU cores"],
     "docs/uncertainty.md": ["for 1 − `--alpha`", "a confidence near 1", "0.10 would be no sign of a good one", "hundreds of validation nodes",
-                            "two, by the agreement", "two by the agreement", "difference of these two", "three kinds of conformal sets",
+                            "two, by the agreement", "two by the agreement", "difference of these two", "[three tables]", "three kinds of conformal sets",
                             "halves the test nodes, each half"],
     "docs/when_a_sheaf_helps.md": ["seed 0", "at least 0.01 nats", "on 5000 nodes", "ten splits", "two standard errors", "trained on two splits",
                                     "row frames (1)", "[200 nodes](tutorials/python.md)"],
@@ -385,10 +385,9 @@ def uncertainty_pages(figures):
     yield page, (f"With the {nodes(ensemble['accuracy']['per_split'])} test nodes of texas, a perfect model scores "
                  f"{single['expected_ece']['mean']:.2f}. An ECE of {single['ece']['mean']:.2f} is no sign")
     yield page, f"has {counts['texas']} validation nodes to learn from"
-    measures = figures.reports["uncertainty/uncertainty-texas.json"]["measures"]
-    times = [measures["ensemble"]["mutual_information"][which]["mean"] / measures["single_model"]["mutual_information"][which]["mean"]
-             for which in ("right", "wrong")]
-    yield page, f"Its mutual information is {span(times, 0)} times a single model's."
+    shown = re.findall(r"^(single model|ensemble) +mutual information +(\S+) +(\S+)", (figures.root / page).read_text(encoding="utf-8"), re.MULTILINE)
+    one, many = ([float(number) for number in numbers] for _, *numbers in shown)
+    yield page, f"Its mutual information is {span([b / a for a, b in zip(one, many)], 0)} times a single model's in the table above."
     yield page, f"On cora ({counts['cora']} nodes)"
     halves = logged(figures, "uncertainty", "| texas | test halves |")[3].split(",")[0]
     yield page, f"sets calibrated on them cover {100 * single['coverage']['mean']:.1f} % in place of 90 % on texas."
