@@ -1,5 +1,5 @@
-"""Networks of the field beside NSD and BSNN in plain PyTorch, with whole arrays, for field.py: docs/math/layers.md, sections 3.19 to
-3.23, and docs/math/other_networks.md, sections 7 to 9.
+"""Networks of the field beside NSD and BSNN in plain PyTorch, with whole arrays, for field.py: docs/math.md, sections 3.19 to
+3.23 and 7 to 9.
 
 Layers of pairs are steps of anchor_network.forward(). Bundles and hypergraphs have functions of their own. All take `ops`, the
 operations of anchor_torch.py, and parameters named as in the files of tests/golden3.

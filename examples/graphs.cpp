@@ -1,6 +1,6 @@
 /// \file
-/// Classifies graphs, or predicts their numbers. Trains on each fold of a set, chooses the epoch on a tenth of the graphs
-/// outside of the fold, and prints the accuracy or R² of each fold with the mean. Or predicts with a trained network.
+/// Classifies graphs, or predicts their numbers. Trains on each fold of a set, and chooses the epoch on a tenth of the graphs
+/// outside of the fold. Prints the accuracy or R² of each fold with the mean. Or predicts with a trained network.
 ///
 ///     graphs mutag.npz --fold 0 --save mutag.safetensors
 ///     graphs mutag.npz --load mutag.safetensors --predictions classes.csv

@@ -9,7 +9,7 @@
 #include <sheafnn/sheaf.hpp>
 using Rotations = sheafnn::SpecialOrthogonal<3>;
 
-/// The mean angle by which edges turn a vector on its way from one end to the other, R_aᵀ R_rev, and the smallest
+/// The mean angle by which edges turn a vector on its way from one end to the other, R_aᵀ R_rev. Also the smallest
 /// eigenvalues of the normalised Laplacian.
 void describe(const char* what, const sheafnn::CellularSheaf<Rotations>& sheaf, const sheafnn::Dataset& data) {
   double degrees[2] = {0, 0}, count[2] = {0, 0};

@@ -1,4 +1,3 @@
-// A Bayesian sheaf network learns by how much each edge rotates a vector from one local frame into the next.
 #include <cmath>
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
@@ -7,12 +6,10 @@
 int main() {
   const auto task = sheafnn::planted_frames<2>({.nodes = 1000});
   const sheafnn::Dataset& data = task.data;
-  using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>>;
-  Model model({.features = data.feature_count(), .channels = 8, .layers = 1, .classes = data.class_count},
-              /*seed*/ 2);
+  sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>> model(
+      {.features = data.feature_count(), .channels = 8, .layers = 1, .classes = data.class_count}, /*seed*/ 2);
   const auto result = sheafnn::train(model, data, data.splits[0], {.input_dropout = 0, .dropout = 0});
   const auto learned = sheafnn::learned_sheaf(model, data);
-
   std::printf("test accuracy %.0f%%\nedge       learned   true\n", 100 * result.test_accuracy);
   const auto degrees = [](const auto& sheaf, auto arc) {  // the angle of the transport of an arc
     const auto transport = (sheaf.map(arc).transpose() * sheaf.map(sheaf.graph().reverse(arc))).eval();

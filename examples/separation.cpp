@@ -3,10 +3,10 @@
 /// construction below allows an eighth class.
 ///
 /// The construction: give class c the rotation R_c = left multiplication by q_c, the c-th of the unit quaternions
-/// 1, i, j, k, −1, −i, −j, −k, and let F_{u⊴e} = R_{c(u)}ᵀ for every node u and edge e. The global sections are
+/// 1, i, j, k, −1, −i, −j, −k. Let F_{u⊴e} = R_{c(u)}ᵀ for every node u and edge e. The global sections are
 /// x_u = R_{c(u)} h with one h ∈ R⁴ for the whole graph, however its classes are wired. So diffusion carries
-/// almost every initial X to √deg(u) · R_{c(u)} h with h ≠ 0: class c ends on a ray of its own, and since q_a h
-/// and q_b h are orthogonal or opposite for a ≠ b, argmax_c ⟨R_c h, x⟩ is a linear classifier without errors. The
+/// almost every initial X to √deg(u) · R_{c(u)} h with h ≠ 0: class c ends on a ray of its own. For a ≠ b, q_a h
+/// and q_b h are orthogonal or opposite. So argmax_c ⟨R_c h, x⟩ is a linear classifier without errors. The
 /// trivial sheaf takes every node to √deg(u) · h and forgets the classes. This program builds both, diffuses, fits
 /// a classifier, and checks.
 #include <CLI/CLI.hpp>

@@ -1,7 +1,8 @@
 /// \file
-/// What a network's uncertainty is worth: trains a model on splits × seeds of a dataset and prints calibration errors beside
-/// what a calibrated model would score, with temperatures fitted on validation nodes and for the ensemble of the seeds;
-/// conformal prediction sets; rejection of wrong predictions; with --leave-out, detection of a class that was never seen.
+/// What a network's uncertainty is worth. Trains a model on splits × seeds of a dataset and prints calibration errors beside
+/// what a calibrated model would score. It does so for single models and for the ensemble of the seeds, and with temperatures
+/// fitted on validation nodes. Also prints conformal prediction sets, and the rejection of wrong predictions. With --leave-out,
+/// detection of a class that was never seen.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -1,7 +1,7 @@
 """Figures in the sentences of the pages: what the stored results say, and numbers that no result explains.
 
-tables.py --check calls check(). A page of PAGES may hold a digit in these places only: a table that tables.py writes, code, a formula, a
-name such as SO(3), a sentence of quoted(), or a phrase of SETTINGS."""
+tables.py --check calls check(). A page of PAGES may hold a digit, or a number from two on as a word, in these places only: a table that
+tables.py writes, code, a formula, a name such as SO(3), a sentence of quoted(), or a phrase of SETTINGS."""
 
 import csv
 import fractions
@@ -19,14 +19,19 @@ RESULTS, UNCERTAINTY, PERFORMANCE = "docs/results/README.md", "docs/results/unce
 
 # Numbers that are no results: settings, sizes, versions, limits of a test.
 SETTINGS = {
-    "README.md": ["C++20", "80 % sector"],
-    RESULTS: ["version 2)", "up to 32 layers", "(p < 0.05)", "seed 0"],
+    "README.md": ["C++20", "80 % sector", "every edge two linear maps"],
+    RESULTS: ["version 2)", "up to 32 layers", "(p < 0.05)", "seed 0", "the ten public splits", "thirty trainings per graph", "three seeds",
+              "its ten splits", "three families of maps on six graphs", "With ten seeds", "ten splits", "two splits", "Ten settings of each network"],
     UNCERTAINTY: ["seeds 0 to 4 (cora: 0 and 1)", "stalk dimension 3", "p-values below 0.05", "20 draws per model", "sets are for 90 % of the labels",
-                  "(32 % of the nodes)"],
-    PERFORMANCE: ["stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3", "2 layers, mean degree 10", "from 10⁶ on"],
-    "docs/comparison.md": ["C++20", "SE(3), SE₂(3)", "beyond 3"],
-    "docs/uncertainty.md": ["for 1 − `--alpha`", "a confidence near 1", "0.10 would be no sign of a good one"],
-    "docs/when_a_sheaf_helps.md": ["seed 0", "at least 0.01 nats", "on 5000 nodes"],
+                  "(32 % of the nodes)", "over ten splits", "three posterior samples", "ten splits and five seeds"],
+    PERFORMANCE: ["stalk dimension 3, 4 layers, 16 channels, input dropout 0.5, dropout 0.3", "2 layers, mean degree 10", "from 10⁶ on",
+                  "On two CPU cores", "three samples for BSNN", "two threads on two cores", "rotations and two layers", "A hundred models"],
+    "docs/comparison.md": ["C++20", "SE(3), SE₂(3)", "beyond 3", "hundreds of other layers", "hundreds of distributions", "On two CPU cores"],
+    "docs/uncertainty.md": ["for 1 − `--alpha`", "a confidence near 1", "0.10 would be no sign of a good one", "hundreds of validation nodes",
+                            "two, by the agreement", "two by the agreement", "difference of these two", "[three tables]", "three kinds of conformal sets",
+                            "halves the test nodes, each half"],
+    "docs/when_a_sheaf_helps.md": ["seed 0", "at least 0.01 nats", "on 5000 nodes", "ten splits", "two standard errors", "trained on two splits",
+                                    "row frames (1)", "[200 nodes](tutorials/python.md)"],
     "docs/accuracy.md": [
         "at 60 digits", "g++ 12", "accurate beside 1,", "near 0.", "1e±30", "above 1e19",
         "For N = 2, and for N = 3 up to ‖φ‖ = 1/ε", "sum or difference is 2π", "draws 10⁸ samples", "(León's on SO(3) and SO(5): 10⁶)",
@@ -35,9 +40,15 @@ SETTINGS = {
         "up to 50 stored inputs a target and 10 000 mutations", "D to 4, to 7 layers", "K to 6", "D to 4, to 3 layers", "up to 8 convolutions",
         "6 to 59 nodes", "features 1e-10; every gradient 1e-8 of", "or 1e-3 of the largest", "at version 3, the others at version 1",
         "are of version 1.", "of version 1 or 2", "checkpoint of version 1:", "training state of version 1", "of version 1 | yes",
-        "has format version 4", "versions up to 3", "versions 1 and 2", "predictions to 1e-10, resumed trainings to 1e-4", "g++ from 13 on"],
+        "has format version 4", "versions up to 3", "versions 1 and 2", "predictions to 1e-10, resumed trainings to 1e-4", "g++ from 13 on",
+        "All three must agree", "eight bases", "three inputs of the learner", "three learners with", "six activations", "two limits hold",
+        "of these two kinds"],
 }
 PAGES = list(SETTINGS)
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
+         "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
+NUMBER = re.compile(rf"\d|\b(?:{'|'.join(WORDS[2:])}|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|dozens?|"
+                    r"half|halves|twice)\b", re.IGNORECASE)
 NAMES = r"arXiv \d{4}\.\d{5}|S[OE]\(\d\)|AVX-512|[A-Za-z]\w*\d\w*"
 
 
@@ -77,6 +88,13 @@ def logged(figures, page, start):
     lines = (figures.root / f"docs/notebook/{page}.md").read_text(encoding="utf-8").splitlines()
     row = next(line for line in lines if line.strip().startswith(start))
     return [cell.strip() for cell in row.strip().strip("|").split("|")]
+
+
+def rows_of(figures, page, heading):
+    """Cells of all rows of tables of a section of the notebook."""
+    text = (figures.root / f"docs/notebook/{page}.md").read_text(encoding="utf-8")
+    section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL).group(1)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
 
 
 def nodes(shares):
@@ -154,7 +172,7 @@ def speed_pages(figures):
     others = figures.ratios("field")
     yield page, f"{geometric(others)} times as fast as these arrays in PyTorch ({min(others):.1f} at least)"
     compiled = [c["compile_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors, torch.compile")]
-    yield page, f"measured on four cells of the table, it is {min(compiled):.0f} to {max(compiled):.0f} times as fast"
+    yield page, f"measured on {WORDS[len(compiled)]} cells of the table, it is {min(compiled):.0f} to {max(compiled):.0f} times as fast"
     versions = dict(part.rsplit(" ", 1) for part in figures.of["speed"]["anchors"]["versions"].split(", "))
     yield page, f"PyTorch {versions['PyTorch']}, JAX {versions['JAX']}"
     yield page, f"for filters and cooperative networks {geometric(layers)} and {min(layers):.0f}"
@@ -162,6 +180,8 @@ def speed_pages(figures):
     sgemm = float(figures.of["speed"]["kernels"]["limits"]["sgemm"]["1 thread"].split()[0])
     yield page, f"sgemm's rate ({sgemm:.0f} GFLOP/s)"
     two = figures.of["logged"]["threads on texas"]["two threads against one"]
+    twelve = [12 / 16 * float(row[3]) for row in rows_of(figures, "performance", "Numbers of channels") if row[1] == "after"]
+    yield page, f"[12](notebook/performance.md) take {span(twelve, 2)} times as long as 16."
     yield page, f"On texas two are {two['nsd']} (NSD) to {two['bsnn']} times (BSNN) as fast as one"
     yield page, f"{min(slower):.1f} to {max(slower):.1f} times as long"
     on_device = {(c["graph"], c["network"], c["maps"]): c["us"] / 1000 for c in figures.cells("gpu epochs")}
@@ -193,6 +213,8 @@ def readme(figures):
     yield "README.md", f"[learned 90 % regions](docs/learned_sheaf.md#how-far-an-edge-is-trusted) hold [{coverage}]"
     number, outputs, gradients = independent(figures)
     yield "README.md", f"On [{number} random networks]"
+    every = len(tables.ALL_GRAPHS)
+    yield "README.md", f"On {every - len(needs_sheaf(figures))} of [{every} public graphs](docs/when_a_sheaf_helps.md), point predictions need no learned maps"
     yield "README.md", f"outputs differ by {outputs} at most from a second implementation, and gradients by {gradients}"
 
 
@@ -200,6 +222,12 @@ def independent(figures):
     """Networks, largest difference of outputs, of gradients."""
     cell = next(c for c in figures.cells("checks", "tests") if "second implementation" in c["what"])
     return cell["how much"].split()[0], *re.findall(r"[\d.]+e-\d+", cell["result"])
+
+
+def needs_sheaf(figures):
+    """Graphs on which every training with rotations uses them."""
+    return [graph for graph in tables.ALL_GRAPHS
+            if not any(tables.of_defaults(figures, graph, f"{network}-special-orthogonal")["unused"] for network in ("nsd", "bsnn"))]
 
 
 def accuracy_pages(figures):
@@ -227,6 +255,7 @@ def accuracy_pages(figures):
                  "of the paper.")
     within = "above, or below by less than one of its standard deviations"
     yield page, f"{paper[within]} lie {within}."
+    yield page, f"The {WORDS[paper['means'] - paper[within]]} on cornell are further below."
     p = authors_p(figures)
     yield page, f"none of {len(p)} differences is beyond chance (p ≥ {down(min(p), 2)},"
     yield from default_options(figures)
@@ -237,7 +266,11 @@ def accuracy_pages(figures):
     for graph in BUDGET:
         if ahead[graph]:
             yield page, f"on {graph} " + listed([f"`{name}`" for name in ahead[graph]])
-    yield page, f"where {validation_nodes(figures, 'texas')} and {validation_nodes(figures, 'wisconsin')} validation nodes choose a setting"
+    counts = [validation_nodes(figures, graph) for graph in ("texas", "wisconsin")]
+    yield page, f"where {listed([f'{count}' for count in counts])} validation nodes choose a setting"
+    yield page, f"one node is {listed([f'{100 / count:.1f}' for count in counts])} points"
+    depth, = {re.search(r"--layers (\d+)", figures.reports[f"search/{graph}.json"]["deep-bsnn"]["command"])[1] for graph in ("cora", "citeseer")}
+    yield page, f"{WORDS[int(depth)].capitalize()} layers with [initial residuals]"
     deep = [searched(figures, graph, "deep-bsnn", "bsnn-diagonal") for graph in ("cora", "citeseer")]
     yield page, f"give diagonal BSNN {span([points for points, _ in deep], 1)} points (p ≤ {up(max(p for _, p in deep), 2)})"
     film = [searched(figures, "film", f"bsnn-{maps}", f"nsd-{maps}", rule) for maps in MAPS for rule in ("loss", "accuracy")]
@@ -286,17 +319,37 @@ def beyond_chance(figures, graph):
     return [name for name, values in others if mean(values) > mean(first[1]) and p_value(values, first[1]) < 0.05]
 
 
+def against_ensembles(figures, graph, measure):
+    """How many NSD an ensemble has, as a word, and the share of their time that one BSNN takes, for each family of maps."""
+    report = figures.reports[f"uncertainty/compare-{graph}.json"].values()
+    (first, last), = {tuple(map(int, of["seeds"].split("-"))) for of in report}
+    count = last - first + 1
+    return WORDS[count], [of["cpu_seconds"]["bsnn"] / (count * of["cpu_seconds"]["nsd"]) for of in report]
+
+
+def mean_and_p(of, measure):
+    """One BSNN - an ensemble of NSD, and p."""
+    return mean(of["bsnn"][measure]) - mean(of["nsd_ensemble"][measure]), p_value(of["bsnn"][measure], of["nsd_ensemble"][measure])
+
+
 def uncertainty_pages(figures):
     page = UNCERTAINTY
     least = lambda found, digits=3: up(max(p for _, p in found), digits)
     sizes = lambda found, digits: span([abs(difference) for difference, _ in found], digits)
     single, several = (compared(figures, "texas", "nll", ensembles) for ensembles in (False, True))
     yield page, f"On texas a BSNN is lower by {sizes(single, 2)} with all families of maps (p ≤ {least(single)})."
-    yield page, f"Its ensembles are {sizes(several, 2)} lower than ensembles of five NSD at the same cost (p ≤ {least(several)})."
+    five, cost = against_ensembles(figures, "texas", "nll")
+    yield page, f"Its ensembles are {sizes(several, 2)} lower than ensembles of {five} NSD at the same cost (p ≤ {least(several)})."
     (cora, p), = compared(figures, "cora", "nll")
     yield page, f"On cora a BSNN is {-cora:.3f} lower (p = {p:.3f})"
-    cost = [of["cpu_seconds"]["bsnn"] / (5 * of["cpu_seconds"]["nsd"]) for of in figures.reports["uncertainty/compare-texas.json"].values()]
-    yield page, f"for {span(cost, 0, 100)} % of their time."
+    beaten = [p_value(of["bsnn"]["nll"], of["nsd_ensemble"]["nll"]) for graph, _, of in tables.families(figures) if graph == "texas"]
+    yield page, (f"**One BSNN is as good as {five} NSD** on texas within chance (p ≥ {down(min(beaten), 2)}), for {span(cost, 0, 100)} % of their time.")
+    two, cost = against_ensembles(figures, "cora", "nll")
+    (of_cora, (better, p)), = [(of, mean_and_p(of, "accuracy")) for graph, _, of in tables.families(figures) if graph == "cora"]
+    nll = p_value(of_cora["bsnn"]["nll"], of_cora["nsd_ensemble"]["nll"])
+    yield page, f"It does not differ from an ensemble of {two} NSD (p = {nll:.2f}), for {span(cost, 0, 100)} % of their time."
+    yield "docs/uncertainty.md", (f"On cora an ensemble of {two} NSD is more accurate by {-100 * better:.1f} points (p = {p:.3f}), at "
+                                  f"{1 / cost[0]:.1f} times the cost")
     debiased = [mean(of["debiased_ece"]) for _, _, predictors in tables.families(figures) for of in predictors.values()]
     yield page, f"No debiased calibration error differs beyond chance, and none is larger than {max(debiased):.3f}."
     rejection = compared(figures, "texas", "rejection")
@@ -332,6 +385,9 @@ def uncertainty_pages(figures):
     yield page, (f"With the {nodes(ensemble['accuracy']['per_split'])} test nodes of texas, a perfect model scores "
                  f"{single['expected_ece']['mean']:.2f}. An ECE of {single['ece']['mean']:.2f} is no sign")
     yield page, f"has {counts['texas']} validation nodes to learn from"
+    shown = re.findall(r"^(single model|ensemble) +mutual information +(\S+) +(\S+)", (figures.root / page).read_text(encoding="utf-8"), re.MULTILINE)
+    one, many = ([float(number) for number in numbers] for _, *numbers in shown)
+    yield page, f"Its mutual information is {span([b / a for a, b in zip(one, many)], 0)} times a single model's in the table above."
     yield page, f"On cora ({counts['cora']} nodes)"
     halves = logged(figures, "uncertainty", "| texas | test halves |")[3].split(",")[0]
     yield page, f"sets calibrated on them cover {100 * single['coverage']['mean']:.1f} % in place of 90 % on texas."
@@ -371,6 +427,16 @@ def test_pages(figures):
 
 def sheaf_page(figures):
     page = "docs/when_a_sheaf_helps.md"
+    needed, every = len(needs_sheaf(figures)), len(tables.ALL_GRAPHS)
+    yield page, f"Of {WORDS[every]} public graphs {WORDS[needed]} needs it."
+    yield page, f"## Public graphs: {WORDS[needed]} of {WORDS[every]}"
+    yield page, f"on the other {WORDS[every - needed]} graphs"
+    spread = {row[0]: re.split("/", row[2])[-1] for row in reversed(rows_of(figures, "published_posteriors", "Posteriors of the published method"))
+              if row[1] == "special-orthogonal" and re.fullmatch(r"[\d./]+", row[2])}
+    yield page, f"learns no sheaf on {WORDS[sum(float(kappa) < 0.05 for kappa in spread.values())]} of them either"
+    behind = {row[1]: float(row[2].split(" ")[0]) - float(row[3].split(" ")[0])
+              for row in rows_of(figures, "learned_planted_sheaves", "Planted sheaves: all measurements") if row[0] == "frames (1)"}
+    yield page, f"On 500 nodes the learned sheaf is {behind['500']:.0f} points behind the true sheaf in three dimensions, and on 2000 nodes {behind['2000']:.0f}"
     identity = mean(tables.of_defaults(figures, "film", "nsd-identity")["accuracy"])
     gain = [mean(tables.of_defaults(figures, "film", f"{network}-special-orthogonal")["accuracy"]) - identity for network in ("nsd", "bsnn")]
     yield page, f"where they are {span(gain, 1, 100)} points behind"
@@ -411,8 +477,8 @@ def unexplained(figures, page, phrases):
         for phrase in sorted(phrases, key=len, reverse=True):
             part = part.replace(phrase, "…")
         left = re.sub(NAMES, "…", check_words.plain(part))
-        if re.search(r"\d", left):
-            yield number, re.search(r"(?:\S+ ){0,4}\S*\d\S*(?: \S+){0,4}", left).group()
+        if found := NUMBER.search(left):
+            yield number, " ".join([*left[:found.start()].split(" ")[-5:], found.group(), *left[found.end():].split(" ")[:5]])
 
 
 def check(figures):

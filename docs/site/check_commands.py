@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = {"train", "predict", "explore", "links", "uncertainty", "rotations", "separation", "train_mpi", "graph_folder", "graphs"}
+PROGRAMS = {"train", "predict", "explore", "links", "uncertainty", "rotations", "separation", "train_mpi", "graph_folder", "graphs",
+            "large_graph"}
 WORDS = PROGRAMS | {"bash", "python", "python3", "cmake", "ctest", "mpirun"}
 
 

@@ -20,7 +20,7 @@ version = release = re.search(
     r'VERSION_STRING "([^"]+)"', (root / "include/sheafnn/version.hpp").read_text(encoding="utf-8")
 ).group(1)
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas", "cpp_reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "site_only", "formulas", "cpp_reference"]
 exclude_patterns = ["site", "notebook"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4

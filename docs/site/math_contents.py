@@ -16,7 +16,7 @@ def anchor(heading):
 
 
 def sections():
-    """(number as a key, depth, heading, page, numbers of the equations), in the order of the numbers."""
+    """(number as a key, heading, page, its title, numbers of the equations), in the order of the numbers."""
     found = []
     for page in sorted((docs / "math").glob("*.md")):
         title = ""
@@ -26,23 +26,21 @@ def sections():
                 title = line[2:]
             if heading:
                 key = [int(part) for part in heading[2].split(".") if part]
-                found.append((key, min(len(key) + 1, 3), f"{heading[2]} {heading[4]}", page.name, title, []))
+                found.append((key, f"{heading[2]} {heading[4]}", page.name, title, []))
             elif found:
                 found[-1][-1].extend(re.findall(r"\\tag\{([0-9.]+)\}", line))
     return sorted(found)
 
 
 def contents():
-    lines = []
-    for _, depth, heading, page, title, numbers in sections():
-        lines += [f"{'#' * depth} {heading}", ""]
-        about = ""
-        if len(numbers) == 1:
-            about = f", equation {numbers[0]}"
-        elif numbers:
-            about = f", equations {numbers[0]} {'and' if len(numbers) == 2 else 'to'} {numbers[-1]}"
-        lines += [f"[{title}](math/{page}#{anchor(heading)}){about}", ""]
-    return "\n" + "\n".join(lines)
+    lines = ["| section | page | equations |", "| --- | --- | --- |"]
+    for key, heading, page, title, numbers in sections():
+        about = numbers[0] if numbers else ""
+        if len(numbers) > 1:
+            about += f" {'and' if len(numbers) == 2 else 'to'} {numbers[-1]}"
+        text = f"[{heading}](math/{page}#{anchor(heading)})"
+        lines.append(f"| {text if len(key) > 1 else f'**{text}**'} | {title} | {about} |")
+    return "\n" + "\n".join(lines) + "\n\n"
 
 
 def main():

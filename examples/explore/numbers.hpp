@@ -35,8 +35,8 @@ inline double turn_in_degrees(const Eigen::MatrixXd& rotation) {
   return 2 * std::asin(std::clamp(std::sqrt(std::max(largest, 0.0)) / 2, 0.0, 1.0)) * 180 / std::acos(-1.0);
 }
 
-/// One number per edge {u, v}, of F_{u⊴e}ᵀ F_{v⊴e} without edge weights: the turn of rotations in degrees, of other maps
-/// the distance from the identity, ‖F_{u⊴e}ᵀ F_{v⊴e} − I‖ (Frobenius).
+/// One number per edge {u, v}, of F_{u⊴e}ᵀ F_{v⊴e} without edge weights. Of rotations it is the turn in degrees, of other
+/// maps the distance from the identity, ‖F_{u⊴e}ᵀ F_{v⊴e} − I‖ (Frobenius).
 inline std::vector<double> edge_turns(const Learned& learned, const sheafnn::Graph& graph) {
   std::vector<double> r;
   for (Index e = 0; e < graph.edge_count(); ++e) {
@@ -60,8 +60,8 @@ inline std::vector<double> edge_means(const std::vector<double>& of_arcs, const 
   return r;
 }
 
-/// Eigenvalues of D^{-1/2} L D^{-1/2} in increasing order, all in [0, 2]: L = δᵀδ of the maps with edge weights, D its
-/// block diagonal, the inverse root taken where D is regular. Dense: (nD)³ operations.
+/// Eigenvalues of D^{-1/2} L D^{-1/2} in increasing order, all in [0, 2]. L = δᵀδ has the maps with edge weights, and D is its
+/// block diagonal. The inverse root is taken where D is regular. Dense: (nD)³ operations.
 inline std::vector<double> spectrum(const sheafnn::Graph& graph, const std::vector<Eigen::MatrixXd>& maps,
                                     const std::vector<double>& edge_weights, Index dimension) {
   const Index n = graph.node_count(), d = dimension;

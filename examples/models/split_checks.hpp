@@ -17,8 +17,8 @@ namespace programs {
 
 /// Checks that a training on split i will find what it needs.
 ///
-/// \throws std::invalid_argument  a set with nodes of which none has a known label, or validation nodes of a single class
-///         where the best epoch is the one that ranks them best; names dataset, split and set
+/// \throws std::invalid_argument  a set with nodes of which none has a known label; names dataset, split and set
+/// \throws std::invalid_argument  validation nodes of a single class where the best epoch is the one that ranks them best
 inline void require_trainable(const NodeData& data, std::size_t i, sheafnn::StopOn stop_on) {
   const sheafnn::Split& split = data.splits[i];
   const std::string name = sheafnn::detail::concat(data.name, ": splits[", i, "].");

@@ -1,6 +1,6 @@
 /// \file
 /// TargetLoss: a loss of targets as models see it, with its functions in target_loss.cpp. The files that train models include
-/// no loss of targets: how g++ fuses floating-point operations depends on what else a file compiles, and models have to
+/// no loss of targets. How g++ fuses floating-point operations depends on what else a file compiles, and models have to
 /// compute what the programs compute.
 #pragma once
 

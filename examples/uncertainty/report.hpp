@@ -12,8 +12,8 @@
 namespace uncertainty {
 
 /// Rows of the first table, sets and measures. Every figure is its mean, its standard deviation and the values
-/// per_split: of an ensemble one for each split; of single models one for each split and seed, split by split, as
-/// `trainings` lists them. Shares are shares of 1.
+/// per_split. Of an ensemble there is one for each split. Of single models there is one for each split and seed, split by
+/// split, as `trainings` lists them. Shares are shares of 1.
 [[nodiscard]] inline nlohmann::ordered_json report(const Figures& figures, const std::vector<std::size_t>& splits,
                                                    const std::vector<std::size_t>& seeds) {
   nlohmann::ordered_json r;

@@ -37,8 +37,8 @@ using batch::Training;
 /// further epochs.
 ///
 /// \param device  number of the CUDA device, from 0
-/// \throws std::invalid_argument  an option out of range; an option that only the CPU supports (on_checkpoint, resume, a
-///                                metric in stop_on); data that do not fit the model; no such device
+/// \throws std::invalid_argument  an option out of range; data that do not fit the model; no such device
+/// \throws std::invalid_argument  an option that only the CPU supports (on_checkpoint, resume, a metric in stop_on)
 /// \throws std::runtime_error     a diverged run
 /// \throws CudaError              a CUDA or cuBLAS call that failed; OutOfDeviceMemory if memory was short
 template <class Model>

@@ -39,8 +39,8 @@ struct Settings {
   std::string preset;
 };
 
-/// Takes the options of types from `said`: `edge_types` (true or false), and `stalks` and `edge_stalks`, numbers in the
-/// order of the names that the data have.
+/// Takes the options of types from `said`: `edge_types` (true or false), `stalks` and `edge_stalks`. The last two are numbers
+/// in the order of the names that the data have.
 ///
 /// \throws std::invalid_argument  data without types, or another number of dimensions
 template <class Options>

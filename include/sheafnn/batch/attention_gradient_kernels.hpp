@@ -109,8 +109,9 @@ struct AttentionNodeGradient {
   }
 };
 
-/// From Ȳ and the scores to x̄: P̄ = Aᵀ Ȳ, and x̄ ← dropout(P̄ B + what scores hand back) or, where scores read the input
-/// without dropout, dropout(P̄ B) + what they hand back; with the option `residual` plus x̄'. item (node, channels), group: instance.
+/// From Ȳ and the scores to x̄: P̄ = Aᵀ Ȳ, and x̄ ← dropout(P̄ B + what scores hand back). Where scores read the input
+/// without dropout, x̄ ← dropout(P̄ B) + what they hand back. The option `residual` adds x̄'. item (node, channels), group:
+/// instance.
 template <class Family, class S>
 struct AttentionMixBackward {
   MixBackward<Family, S> mixing;

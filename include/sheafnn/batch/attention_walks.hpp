@@ -308,7 +308,7 @@ struct QuerySums {
   }
 };
 
-/// The derivative of what transported scores read of a node, before and after its S: a team per item (node, channels), lanes
+/// The derivative of what transported scores read of a node, before and after its S. A team per item (node, channels), lanes
 /// over its arcs; group: instance.
 template <class Family, class S>
 struct SourceBackward {

@@ -61,8 +61,8 @@ class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
     parts_.output->forward(executor_, pass, parts_.view, x);
   }
 
-  /// Computes X̄_l and the derivatives of F^l for l = L … 1 from the derivative of the logits, then of what the first layer
-  /// began with, of Q's parameters and of the first weights.
+  /// Computes X̄_l and the derivatives of F^l for l = L … 1 from the derivative of the logits. Then follow the derivatives
+  /// of what the first layer began with, of Q's parameters and of the first weights.
   void backward(const Pass& pass, [[maybe_unused]] bool closed_form, bool drop) {
     S* x_bar = parts_.x_bar.data();
     parts_.output->backward(executor_, pass, parts_.view, x_bar);

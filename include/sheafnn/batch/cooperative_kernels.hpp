@@ -136,8 +136,8 @@ struct LeaveBackward {
   }
 };
 
-/// Backwards through what a node sends and through its own part in an operator: x̄ = diagonal ȳ + w from the sum of what was
-/// returned, and what the nodes return of x̄ to the operator below.
+/// Backwards through what a node sends and through its own part in an operator. Gives x̄ = diagonal ȳ + w from the sum of
+/// what was returned, and what the nodes return of x̄ to the operator below.
 template <int D, class S>
 struct TakeBack : PlainTeam<D, S> {
   using typename PlainTeam<D, S>::Place;

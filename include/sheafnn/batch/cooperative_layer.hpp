@@ -129,8 +129,8 @@ class BatchCooperativeLayer {
                                          keep ? slope_.data() : nullptr}});
   }
 
-  /// From the derivative of output() to the input's as far as it does not come through the maps, in place; partial sums
-  /// of the gradients; and what follows the derivatives of the maps (NodeMapGradient).
+  /// From the derivative of output() to the input's as far as it does not come through the maps, in place. Also gives
+  /// partial sums of the gradients, and what follows the derivatives of the maps (NodeMapGradient).
   ///
   /// \param ready  parts that share the first launch
   template <class End, class... Ready>

@@ -96,7 +96,7 @@ struct PhaseKl {
   }
 };
 
-/// Partial sums of the derivative of κ before its activation, with the KL term in the first: item: chunk of the edges of all
+/// Partial sums of the derivative of κ before its activation, with the KL term in the first. item: chunk of the edges of all
 /// copies, group: run.
 template <class S>
 struct PhaseGradient {

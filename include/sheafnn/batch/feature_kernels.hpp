@@ -1,5 +1,5 @@
 /// \file
-/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y, their
+/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y. Also their
 /// backward passes, and the backward pass of the activation. For one network: layers/feature_mixing.hpp.
 ///
 /// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
@@ -326,7 +326,7 @@ struct ActivationBackward {
 };
 
 /// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
-/// ε_i, with α G added where a filter's high-pass term reads X. Then, where the layer below needs no more than x̄ at the
+/// ε_i. Where a filter's high-pass term reads X, α G is added. Then, where the layer below needs no more than x̄ at the
 /// same node and channels, its first step. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixBackward {

@@ -63,8 +63,8 @@ class FlowControl {
     upload();
     return sizes_.data();
   }
-  /// Accepts the steps with errors of at most 1, and chooses the next sizes as Boost.Odeint does for a method of order 5 with an
-  /// estimate of order 4.
+  /// Accepts the steps with errors of at most 1, and chooses the next sizes. It does so as Boost.Odeint does for a method of
+  /// order 5 with an estimate of order 4.
   ///
   /// \param x, slope, error  X, K_1 and the error of a step of length 1
   /// \returns is any step accepted?

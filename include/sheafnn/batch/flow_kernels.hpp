@@ -98,8 +98,8 @@ struct StageMixBackward {
   }
 };
 
-/// The largest |x| of a chunk of an instance or, with slopes, the largest error relative to what the tolerances allow;
-/// infinity where a number is not finite. item: chunk, group: instance.
+/// The largest |x| of a chunk of an instance or, with slopes, the largest error relative to what the tolerances allow.
+/// Infinity where a number is not finite. item: chunk, group: instance.
 template <class S>
 struct LargestOfChunk {
   Index size, chunks;

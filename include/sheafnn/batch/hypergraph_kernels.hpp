@@ -1,6 +1,6 @@
 /// \file
-/// Kernels of a layer over a hypergraph: the Laplacian as a walk over hyperedges and one over nodes, the end of the layer as
-/// an equation (laplacian_kernels.hpp), and the derivatives of the maps. Source: math: "Hypergraphs" (7.5), (7.6), (7.8).
+/// Kernels of a layer over a hypergraph: the Laplacian as a walk over hyperedges and one over nodes, and the derivatives of
+/// the maps. The end of the layer is an equation (laplacian_kernels.hpp). Source: math: "Hypergraphs" (7.5), (7.6), (7.8).
 /// For one network: layers/hypergraph_terms.hpp and layers/hypergraph_layer.hpp. Features as in feature_kernels.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
@@ -187,8 +187,9 @@ struct IncidenceEnd : EquationReads {
   }
 };
 
-/// Derivatives of the maps but through S, and but through D of a linear Laplacian: −(m̄ wᵀ + m r̄ᵀ) summed over channels, and
-/// what comes through D̃ where it has terms of its own. A team per pair, lanes over channels; group: instance.
+/// Derivatives of the maps except through S, and except through D of a linear Laplacian. They are −(m̄ wᵀ + m r̄ᵀ) summed
+/// over channels, and what comes through D̃ where it has terms of its own. A team per pair, lanes over channels; group:
+/// instance.
 template <class Family, class S>
 struct IncidenceGradient {
   using Scalar = S;

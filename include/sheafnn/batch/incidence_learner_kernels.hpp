@@ -27,7 +27,7 @@ struct RunRows {
   }
 };
 
-/// For every node or hyperedge the sum of rows over its pairs, times its factor: a team per (row of `out`, column), lanes
+/// For every node or hyperedge the sum of rows over its pairs, times its factor. A team per (row of `out`, column), lanes
 /// over pairs; group: run.
 template <class S>
 struct SumOverPairs {

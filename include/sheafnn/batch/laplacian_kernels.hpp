@@ -238,7 +238,7 @@ struct EquationBackward {
   }
 };
 
-/// Partial sums of the derivatives of the equation's rates, and of b: item (chunk of nodes, i, c), whose sums of all of
+/// Partial sums of the derivatives of the equation's rates, and of b. item (chunk of nodes, i, c), whose sums of all of
 /// these lie d' f numbers apart; group: run. SumGradients adds up the channels c of rates, and the coordinates i of b, which
 /// are therefore innermost.
 template <class Equation, class S>

@@ -13,9 +13,9 @@ namespace sheafnn::batch::detail {
 
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 ///
-/// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share,
-///                    forward(pass, drop) and backward(pass, closed_form, drop); sum_more_gradients() of what encoder and
-///                    partial sums lack, if there is any
+/// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share.
+///                    Also with forward(pass, drop) and backward(pass, closed_form, drop), and with sum_more_gradients() of
+///                    what encoder and partial sums lack, if there is any
 /// \tparam PartsType  with the type Common and the members that are used below
 template <class Network, class Executor, class ModelType, class PartsType>
 class NetworkOfParts {

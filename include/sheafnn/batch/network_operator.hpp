@@ -1,7 +1,7 @@
 /// \file
-/// NetworkOperator: one network on one graph in an executor's memory, for a caller with a loss and an optimiser of its own,
-/// whose arrays lie in the same memory (on the CPU bsnn/network.hpp). A pass is a sequence of launches: the host waits for
-/// nothing.
+/// NetworkOperator: one network on one graph in an executor's memory, for a caller with a loss and an optimiser of its own.
+/// The caller's arrays lie in the same memory. On the CPU: bsnn/network.hpp. A pass is a sequence of launches: the host waits
+/// for nothing.
 ///
 ///     NetworkOperator<DeviceExecutor, Model> network(executor, model, graph, features);
 ///     for (ParameterId id = 0; …) network.set_parameter(id, parameter[id]);

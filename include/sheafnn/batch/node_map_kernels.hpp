@@ -18,8 +18,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// The maps of one node, a row of numbers: T and S row by row, each padded, then for both sides a and b, the diagonals of the
-/// operators, τ and σ, log τ and log σ.
+/// The maps of one node, a row of numbers: T and S row by row, each padded. Then follow, for both sides, a and b, the diagonals
+/// of the operators, τ and σ, log τ and log σ.
 template <int D, class S>
 class NodeMapRow {
  public:
@@ -171,8 +171,8 @@ struct PredictionGradient {
   }
 };
 
-/// What the derivatives of the maps in the two operators are made of: at every node, of x ↦ y, the sum received, what is
-/// returned of ȳ, w = x̄ − diagonal ȳ, x and ȳ.
+/// What the derivatives of the maps in the two operators are made of, at every node. Of x ↦ y, it is the sum received and
+/// what is returned of ȳ. Also w = x̄ − diagonal ȳ, x and ȳ.
 template <class S>
 struct OperatorArrays {
   const S *sum[2], *returned[2], *w[2], *x[2], *bar[2];

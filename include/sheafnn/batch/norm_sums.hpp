@@ -1,7 +1,7 @@
 /// \file
-/// Kernels of norms over the nodes of an instance: means and deviations of columns (for one network layers/batch_norm.hpp) or of
-/// the whole matrix (layers/global_norm.hpp), and what their backward passes sum. Sums are in double precision. What follows
-/// them: layer_norm.hpp.
+/// Kernels of norms over the nodes of an instance: means and deviations of columns or of the whole matrix, and what their
+/// backward passes sum. For one network: layers/batch_norm.hpp and layers/global_norm.hpp. Sums are in double precision. What
+/// follows them: layer_norm.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -63,7 +63,7 @@ struct NormSums {
   }
 };
 
-/// Sums of differences from the first number of a set, whose mean is of the order of their spread, and of their squares;
+/// Sums of differences from the first number of a set, whose mean is of the order of their spread, and of their squares.
 /// item: (chunk, column), group: instance.
 template <class S>
 struct NormDifferences {

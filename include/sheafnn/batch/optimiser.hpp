@@ -1,7 +1,6 @@
 /// \file
-/// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of
-/// the best epoch, and the end of a training, all in the memory of the executor (for one model nn/adam.hpp and
-/// bsnn/trainer.hpp).
+/// What an epoch does besides forward and backward passes, in the memory of the executor. Kernels set the λ and step sizes of
+/// the epoch, take Adam's step, choose the best epoch, and end a training. For one model: nn/adam.hpp and bsnn/trainer.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -144,8 +143,8 @@ struct EndStep {
   }
 };
 
-/// After the evaluation of the parameters that the last step made: reports its epoch, decides whether it is the best, and
-/// ends the training or says how large the next step is. Nothing before the first step. A team of max_lanes for one item;
+/// After the evaluation of the parameters that the last step made: reports its epoch, and decides whether it is the best.
+/// Ends the training, or says how large the next step is. Nothing before the first step. A team of max_lanes for one item;
 /// group: run.
 struct EndEpoch {
   using Scalar = double;

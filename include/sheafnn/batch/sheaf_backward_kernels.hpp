@@ -82,8 +82,8 @@ SHEAFNN_HD SHEAFNN_INLINE void add_map_bar(const SheafView<Family, S>& sheaf, co
   SHEAFNN_UNROLL for (int k = 0; k < size; ++k) map_bar.data()[k] += own[k * sheaf.pairs];
 }
 
-/// Derivatives of the map of one side of an edge and, when the edge has a weight, of the weight, from the derivatives
-/// of the blocks. One side at a time: both do not fit into the registers of a thread at D = 5.
+/// Derivatives of the map of one side of an edge from the derivatives of the blocks, and of the weight where the edge
+/// has one. One side at a time: both do not fit into the registers of a thread at D = 5.
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
                                              const BlockGradient<S>& gradient, Index slot, const EdgeSide& at,

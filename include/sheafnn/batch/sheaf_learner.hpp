@@ -1,7 +1,7 @@
 /// \file
 /// BatchSheafLearner: raw parameters of every restriction map and edge weights from node embeddings, for a batch of
-/// runs (for one network, with the formulas: layers/sheaf_learner.hpp; over a hypergraph, without edge weights and hidden
-/// layers, layers/incidence_learner.hpp). A table of spreads by labels of edges may take its place
+/// runs. For one network, with the formulas: layers/sheaf_learner.hpp. Over a hypergraph, without edge weights and hidden
+/// layers: layers/incidence_learner.hpp. A table of spreads by labels of edges may take its place
 /// (layers/labelled_spread.hpp). Raw outputs are then its product with a matrix that has a 1 at the label of each pair.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
@@ -288,7 +288,7 @@ class BatchSheafLearner {
   }
   /// Entries of the first layer's matrices as AssembleFirstLayer writes them, per run.
   [[nodiscard]] Index assembled() const noexcept { return first_.columns * (2 * inputs_ + first_.arc_features); }
-  /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`; its output is the next
+  /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`. Its output is the next
   /// hidden layer, or raw outputs from `column` on.
   struct DeepWeight {
     Index parameter, rows, input, column, sums;

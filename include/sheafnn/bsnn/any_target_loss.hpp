@@ -66,8 +66,9 @@ class AnyTargetLoss {
  public:
   static constexpr std::string_view name = "targets";
 
-  /// \throws std::invalid_argument  a number of values that is no multiple of k, a label other than 0 and 1, an ordered
-  ///         class outside [0, K), several targets of ordered classes, or K below 2; the loss checks the rest in validate()
+  /// \throws std::invalid_argument  a number of values that is no multiple of k, or a label other than 0 and 1
+  /// \throws std::invalid_argument  an ordered class outside [0, K), several targets of them, or K below 2. The
+  ///         loss checks the rest in validate()
   AnyTargetLoss(TargetLoss kind, TargetNumbers targets) : kind_(kind), targets_(std::move(targets)) {
     require(targets_.columns >= 1, "columns", targets_.columns, "must be at least 1");
     const std::size_t k = static_cast<std::size_t>(targets_.columns);

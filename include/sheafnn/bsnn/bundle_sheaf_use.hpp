@@ -1,11 +1,11 @@
 /// \file
 /// Are the rotations that a bundle network has learned used? The figures of sheaf_use.hpp for rotations of nodes:
 ///
-///   spread, kl  of the distributions of the rotations of all nodes and bundles
-///   turn        degrees of O_uᵀ O_v along the edges of the mean rotations, all bundles and layers together
-///   permuted    node u has the rotations of node π(u), in all bundles; every layer has a permutation of its own
-///   prior       rotations that are uniform
-///   identity    O = I
+/// - spread, kl: of the distributions of the rotations of all nodes and bundles
+/// - turn: degrees of O_uᵀ O_v along the edges of the mean rotations, all bundles and layers together
+/// - permuted: node u has the rotations of node π(u), in all bundles; every layer has a permutation of its own
+/// - prior: rotations that are uniform
+/// - identity: O = I
 ///
 /// Source: math: "Flat bundles", "Bayesian bundles".
 #pragma once

@@ -2,11 +2,11 @@
 /// Is the sheaf that a cooperative network has learned used? The figures of sheaf_use.hpp for maps of nodes,
 /// T_u = τ_u P_u and S_u = σ_u R_u:
 ///
-///   spread, kl  of the distributions of the maps, both sides and all layers together
-///   turn        degrees of P_uᵀ R_v along the arcs u→v of the mean maps, all layers together
-///   permuted    node u has the maps of node π(u), scales included; every layer has a permutation of its own
-///   prior       P and R uniform, log τ and log σ ~ N(0, 1) where maps have scales
-///   identity    T = S = I
+/// - spread, kl: of the distributions of the maps, both sides and all layers together
+/// - turn: degrees of P_uᵀ R_v along the arcs u→v of the mean maps, all layers together
+/// - permuted: node u has the maps of node π(u), scales included; every layer has a permutation of its own
+/// - prior: P and R uniform, log τ and log σ ~ N(0, 1) where maps have scales
+/// - identity: T = S = I
 ///
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once

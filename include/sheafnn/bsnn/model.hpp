@@ -126,7 +126,7 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   /// \param seed       selects the initial parameters
   /// \param posterior  the posterior's own state, such as a prior, or given maps; its rotation parametrisation, sheaf
   ///                   activation and range of spread are the options'
-  /// \throws std::invalid_argument  an option out of range (see resolve()); for given maps: no sheaf, a number of
+  /// \throws std::invalid_argument  an option out of range (see resolve()). For given maps: no sheaf, a number of
   ///                                sheaves that does not fit the layers, learned edge weights, or no edges
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : SheafModel(detail::LayoutOnly{}, options, posterior) {

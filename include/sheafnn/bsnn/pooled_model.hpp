@@ -37,8 +37,10 @@ class PooledModel {
   /// Builds the model with initial parameters. The parameters of the node network have its own initial values; the vector
   /// a of attention is uniform in ±1/√h.
   ///
-  /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling with another normalisation than
-  ///                                augmented or block, whose eigenvalues may exceed 2, without edges, of complex features, or of copresheaves
+  /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling without edges, of complex features
+  ///                                or of copresheaves
+  /// \throws std::invalid_argument  harmonic pooling with a normalisation other than augmented and block, whose eigenvalues
+  ///                                may exceed 2
   explicit PooledModel(const PooledOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : PooledModel(detail::LayoutOnly{}, options, posterior) {
     parameters().initialise(seed);

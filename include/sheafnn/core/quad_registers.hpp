@@ -1,6 +1,6 @@
 /// \file
-/// What core/lane_rows.hpp does within registers of floats, with AVX or AVX-512: four packs become rows of four numbers
-/// and back, sums over the lanes of four packs, and packs of two or three numbers per row, rows without gaps.
+/// What core/lane_rows.hpp does within registers of floats, with AVX or AVX-512. Four packs become rows of four numbers
+/// and back, and packs of two or three numbers per row become rows without gaps. Also sums over the lanes of four packs.
 ///
 /// Unchecked: pointers to as many numbers as are read or written, and numbers of rows.
 #pragma once

@@ -171,8 +171,8 @@ template <class T, int R, int C>
   return sum;
 }
 
-/// A⁻¹ B and log det A, by elimination without pivoting: for A whose symmetric part is positive definite, where
-/// every pivot is positive and growth is bounded (I + κU with κ < 1, I − X with X skew-symmetric).
+/// A⁻¹ B and log det A, by elimination without pivoting. For A whose symmetric part is positive definite, as
+/// I + κU with κ < 1 and I − X with X skew-symmetric. Then every pivot is positive, and growth is bounded.
 template <class T, int N, int C>
 struct UnpivotedSolution {
   Eigen::Matrix<T, N, C> x;  ///< A⁻¹ B, N × C

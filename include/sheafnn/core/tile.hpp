@@ -132,7 +132,7 @@ struct SomeLanes<double, Register, 8> {
 };
 #endif
 
-/// A tile of a row of numbers: as many as T has lanes, or with Whole = false as many or fewer, at the end of the row. As a
+/// A tile of a row of numbers, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As a
 /// number it is the position of its first number.
 template <class T, bool Whole = true>
 class TileAt {
@@ -206,8 +206,8 @@ constexpr void require_takes_tile() {
   }
 }
 
-/// Calls body.template operator()<T>(c) for tiles c, TileAt<T>, that cover [begin, end): whole packs, then what is left
-/// as the first lanes of one more, which has a register's lanes if they are enough.
+/// Calls body.template operator()<T>(c) for tiles c, TileAt<T>, that cover [begin, end). First whole packs, then what is
+/// left as the first lanes of one more, which has a register's lanes if they are enough.
 template <class Scalar, class Body>
 SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   constexpr int W = row_lanes<Scalar>, narrow = lanes<Scalar>;
@@ -225,7 +225,7 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
 }
 
 /// for_tiles() for bodies that walk along arcs. Where there are registers for it, one and a part of another pack are one
-/// tile of twice the lanes: a second walk costs as much as the first.
+/// tile of twice the lanes. A second walk would cost as much as the first.
 ///
 /// \tparam D  tiles that a body keeps of a node
 template <class Scalar, int D, class Body>

@@ -60,15 +60,15 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
 
 }  // namespace detail
 
-/// The rows of `epochs` epochs of train(): as many training steps and evaluations. With L layers of rows of h numbers,
-/// T sheaves per step and K per evaluation, s sheaf learners with projections of p_1 … p_s numbers (math: "First
-/// sheaf-learner layer, cheaply"), every row of a halo is exchanged with
+/// The rows of `epochs` epochs of train(): as many training steps and evaluations. A network has L layers of rows of h
+/// numbers, T sheaves per step and K per evaluation. Its s sheaf learners have projections of p_1 … p_s numbers (math: "First
+/// sheaf-learner layer, cheaply"). Every row of a halo is exchanged with
 ///
 ///     Bayesian:       epochs · (2 L T + L K) h   for W and R̄,   2 · epochs · p + epochs · p   for projections and back,
 ///     deterministic:  epochs · 3 L h,                           3 · epochs · Σ_s p_s
 ///
-/// numbers. If the sheaf learner has its own encoder, projections are computed once for a step and the evaluation before it:
-/// epochs + 1 times in place of 2 · epochs.
+/// numbers. If the sheaf learner has its own encoder, projections are computed once for a step and the evaluation before it.
+/// That is epochs + 1 times in place of 2 · epochs.
 ///
 /// A polynomial filter of degree K applies Δ max(K, 1) times to every tile of w channels (layers/channel_tiles.hpp); there
 /// are t = ⌈f/w⌉ tiles. So max(K, 1) · t exchanges of d' w numbers replace each exchange of h numbers. With s sheaves

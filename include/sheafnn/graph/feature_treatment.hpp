@@ -135,8 +135,8 @@ class FeaturePlan {
   /// \param treatment   rows, columns or none
   /// \param columns     of the features, without indicators of missing values
   /// \param indicators  columns with an indicator behind these, increasing
-  /// \throws std::invalid_argument  the automatic treatment; numbers that are not finite, a scale that is not positive,
-  ///         or quantiles that do not increase; indicators of other columns, or not in order
+  /// \throws std::invalid_argument  the automatic treatment; numbers that are not finite; a scale that is not positive;
+  ///         quantiles that do not increase; indicators of other columns, or unordered
   FeaturePlan(FeatureTreatment treatment, const std::vector<Run>& columns,
               std::vector<std::int32_t> indicators = {})
       : treatment_(treatment), indicators_(std::move(indicators)) {

@@ -2,7 +2,7 @@
 /// Zachary's karate club, embedded.
 ///
 /// Source: W. W. Zachary, "An information flow model for conflict and fission in small groups", Journal of
-/// Anthropological Research 33 (1977): who met whom outside the club, and the faction each member joined.
+/// Anthropological Research 33 (1977). It says who met whom outside the club, and the faction each member joined.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,8 @@ struct PartComponents : Components {
 };
 
 /// The components of a graph or, on a part, of the whole. All parts call this. They exchange one number per row of the halo
-/// until nothing changes, which takes as many rounds as a component has parts in a row, and add up one number per node of the
-/// whole. Takes any graph.
+/// until nothing changes, which takes as many rounds as a component has parts in a row. Then they add up one number per node
+/// of the whole. Takes any graph.
 [[nodiscard]] inline PartComponents part_components(const Graph& graph) {
   PartComponents r{connected_components(graph)};  // of a part: pieces of components
   GraphPart* part = graph.part();

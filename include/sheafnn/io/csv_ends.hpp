@@ -1,5 +1,5 @@
 /// \file
-/// Headers of edge lists: match_ends() says which two names of columns name the ends of an edge, and nodes_look_like() whether
+/// Headers of edge lists. match_ends() says which two names of columns name the ends of an edge. nodes_look_like() says whether
 /// nodes may be called like that, so that the line may be no header.
 #pragma once
 

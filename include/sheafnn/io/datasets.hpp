@@ -20,8 +20,8 @@ namespace sheafnn::io {
 
 /// Loads a dataset.
 ///
-/// \param name_or_path  "karate", "synthetic", the path of an .npz file (see load_npz), of a folder with edges.csv
-///                      (see load_text_folder), of a Geom-GCN folder (see load_geom_gcn) or of an OGB folder (see load_ogb)
+/// \param name_or_path  "karate", "synthetic", or the path of an .npz file (see load_npz). Or the path of a folder with
+///                      edges.csv (see load_text_folder), of Geom-GCN (see load_geom_gcn) or of OGB (see load_ogb)
 /// \param options       what "synthetic" generates
 /// \param use           for prediction, a file or folder need have graph and features only
 /// \param text          how to read text files; its missing_labels hold for every file, its targets and types for .npz

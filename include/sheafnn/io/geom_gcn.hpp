@@ -217,9 +217,9 @@ inline void skip_header(LineReader& lines, const char* expected) {
 /// Loads a Geom-GCN folder:
 ///
 /// - out1_graph_edges.txt: a header line, then two node numbers per line, separated by a tab;
-/// - out1_node_feature_label.txt: a header line, then node number, features and label, separated by tabs; the
-///   features are separated by commas and either dense or the indices of those that are 1 (then p is one more than
-///   the largest index); labels as encode_labels() has them;
+/// - out1_node_feature_label.txt: a header line, then node number, features and label, separated by tabs. The
+///   features are separated by commas. They are dense, or the indices of those that are 1 (then p is one more than
+///   the largest index). Labels are as encode_labels() has them.
 /// - *_split_*_K.npz: masks train_mask, val_mask and test_mask (n) of split K; taken in the order of K. The last two
 ///   may select no node or be missing. A folder without such files has no splits.
 ///

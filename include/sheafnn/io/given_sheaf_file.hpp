@@ -6,7 +6,7 @@
 /// | maps         | 2m × D × D, or 2m × D (diagonal)       | one map per arc, arcs sorted by source and target               |
 /// | edge_weights | m, optional                            | w_e of orthogonal maps                                          |
 /// | edge_labels  | m, optional                            | label of each edge, edges sorted                                |
-/// | table        | T × 2 × D × D, or T × 2 × D, optional  | in place of maps: of each label the maps at the smaller and the larger endpoint; without edge_labels, of each type of the graph's edges |
+/// | table        | T × 2 × D × D, or T × 2 × D, optional  | in place of maps: for each label the maps at the smaller and the larger endpoint. Without edge_labels, for each type of edges |
 /// | types        | T texts, optional                      | names of the types that the table's rows belong to; without it, the graph's T types in their order |
 /// | signs        | m, optional                            | in place of maps, with D = 1: 1 or −1 at the larger endpoint; labels 0 and 1 |
 /// | edges        | m × 2, optional                        | ends u < v; checked against the graph                           |

@@ -1,8 +1,8 @@
 /// \file
 /// What a model has learned and predicts on a graph as one .npz file, for other programs: numpy.load("learned.npz").
 ///
-/// The arrays of sheaf_file.hpp, the learned sheaf and, of Bayesian models, the spread of its posterior, or of
-/// cooperative models the arrays of node_maps_file.hpp, or bundle networks the arrays of bundle_file.hpp; and
+/// The arrays of sheaf_file.hpp: the learned sheaf and, of Bayesian models, the spread of its posterior. Of cooperative
+/// models the arrays of node_maps_file.hpp, of bundle networks the arrays of bundle_file.hpp. And
 ///
 /// | key                | shape           | what                                                                    |
 /// | ------------------ | --------------- | ----------------------------------------------------------------------- |

@@ -31,8 +31,8 @@ namespace sheafnn::io {
 class MappedArray {
  public:
   /// \throws MissingFile         no such file
-  /// \throws std::runtime_error  a file that cannot be mapped or is too short for its array; a damaged header, half
-  ///                             precision, another byte order than the machine's, more than two dimensions
+  /// \throws std::runtime_error  a file that cannot be mapped or is too short; a damaged header; half precision; another
+  ///                             byte order than the machine's; more than two dimensions
   explicit MappedArray(const std::filesystem::path& path) : name_(path.string()) {
     std::ifstream file(path, std::ios::binary);
     if (!file) detail::fail_to_open(path, "cannot be opened");

@@ -35,8 +35,8 @@ class NpzWriter {
   ///
   /// \param key     letters, digits and _
   /// \param values  in row-major order
-  /// \throws std::invalid_argument  a key that exists already or has other characters; a number of values that the shape
-  ///                                does not have; a shape that NpyArray refuses; more than 4 GiB in all
+  /// \throws std::invalid_argument  a key that exists already or has other characters; more than 4 GiB in all
+  /// \throws std::invalid_argument  a number of values that the shape does not have; a shape that NpyArray refuses
   template <class T>
   void add(std::string_view key, std::initializer_list<Index> shape, std::span<const T> values) {
     add_entry(key, to_npy<T>(std::span<const Index>(shape.begin(), shape.size()), values));

@@ -108,8 +108,8 @@ template <class T>
 /// Writes a state: to a temporary file first, which then takes the place of `path`.
 ///
 /// \param more  further entries for the metadata, say what the training belongs to
-/// \throws std::invalid_argument  before anything is written: a key of `more` that the format uses itself, or a number
-///                                outside the history that is not finite, which readers refuse
+/// \throws std::invalid_argument  a key of `more` that the format uses itself; before anything is written
+/// \throws std::invalid_argument  a number outside the history that is not finite, which readers refuse; as above
 /// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 inline void write_training_state(const std::filesystem::path& path, const TrainingState& state,
                                  const std::map<std::string, std::string>& more = {}) {

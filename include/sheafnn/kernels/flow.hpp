@@ -1,6 +1,6 @@
 /// \file
-/// The right-hand side of a flow and its derivative, and the sums of a Runge–Kutta step, at one number or a tile T of
-/// channels (math: "Continuous-time diffusion"):
+/// The right-hand side of a flow and its derivative, and the sums of a Runge–Kutta step. They are at one number or a tile T
+/// of channels (math: "Continuous-time diffusion"):
 ///
 ///     K = −q act(q Z),   Z̄ = −K̄ act′(q Z),   q = ±1,   act = ELU or nothing                        (3.31)
 ///     X_i = X + h Σ_j a_ij K_j,   X⁺ = X + h Σ_i b_i K_i,   K̄_i = h b_i x̄⁺ + h Σ_l a_li X̄_l      (3.32, 3.34)

@@ -1,6 +1,6 @@
 /// \file
 /// The equation of a layer at one number of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs. It is written
-/// once, as a struct template over a tile T of channels (Pack on a CPU, four numbers on a thread of a device, or a number):
+/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four numbers on a thread of a device, or a number:
 ///
 ///     template <class T>
 ///     struct Decay {                                                                  // X' = X − tanh(γ) Δ X

@@ -1,6 +1,6 @@
 /// \file
-/// The maps of a cooperative sheaf at one node, T = τ P and S = σ R: what they scale with, what the node sends and
-/// receives through them, and the derivatives,
+/// The maps of a cooperative sheaf at one node, T = τ P and S = σ R. Functions give what they scale with, what the node sends
+/// and receives through them, and the derivatives,
 ///
 ///     τ = exp(min(log τ, ln 10)),   a = (deg⁺ τ² + 1)^{-1/2},   sent = a S x,   (Δ x)_u = diagonal x − a Tᵀ Σ sent
 ///
@@ -97,7 +97,7 @@ struct MapScaling {
 };
 
 /// The derivatives in both maps of a node, from the numbers that for_map_products() gives for the two operators, summed over
-/// channels: with m = G Mᵀ for T and m = Mᵀ G for S of a map M with the derivative G, its factor included. They are the
+/// channels. Of a map M with the derivative G, its factor included, these are m = G Mᵀ for T and m = Mᵀ G for S. They are the
 /// derivatives in infinitesimal rotations from the left or from the right, and in the logarithm of the scale.
 template <int D, class T>
 class MapDerivatives {
@@ -135,8 +135,8 @@ class MapDerivatives {
     }
   }
   /// The derivative in log τ, of maps that have scales. a multiplies T and S of the first operator, so that a ā is the sum
-  /// of the traces t₁_T + t₁_S; log τ̄ = t₁_T + t₂_T and what comes through a and the diagonal:
-  /// d a / d log τ = −deg τ² a³, and d (a² counted τ²) / d log τ = 2 counted τ² a⁴ where counted = deg.
+  /// of the traces t₁_T + t₁_S. log τ̄ is t₁_T + t₂_T and what comes through a and the diagonal, where counted = deg:
+  ///     d a / d log τ = −deg τ² a³,    d (a² counted τ²) / d log τ = 2 counted τ² a⁴.
   ///
   /// \param log_scale         not limited
   /// \param diagonal_product  ⟨ȳ, x⟩ of the operator of this side's factor

@@ -4,9 +4,9 @@
 ///     Y = (I ⊗ A) X̃ Bᵀ,   M_u = Λ_uu Â_uu Y_u + Σ over arcs u → v of Λ_uv Â_uv Y_v,   X̃ = dropout(X)
 ///     X' = ELU(M),   or with the option `residual`   X' = X + ELU(M − Y)
 ///
-/// with its backward pass. Â_uv is the transport Q_uv = F_aᵀ F_rev of arc a = u → v, and Â_uu = I; with the option
-/// `normalised` Â = I − Δ, which is S_u Q_uv S_v and S_u². Λ is in attention_scores.hpp; scores read X̃, of the first layer X. With
-/// the option `transported` they read Â_uv x_v in place of x_v: t_uv = ⟨q, Â_uv x_v⟩.
+/// with its backward pass. Â_uv is the transport Q_uv = F_aᵀ F_rev of arc a = u → v, and Â_uu = I. With the option
+/// `normalised` Â = I − Δ, which is S_u Q_uv S_v and S_u². Λ is in attention_scores.hpp. Scores read X̃, of the first layer X.
+/// With the option `transported` they read Â_uv x_v in place of x_v: t_uv = ⟨q, Â_uv x_v⟩.
 /// With identity maps, D = 1, A = I and one head it is a layer of GAT. On a part of a graph, arcs from owned nodes are
 /// computed. What they add to derivatives at nodes of the halo goes to the owners. Source: math: "Sheaf attention" (3.46,
 /// 3.47, 3.49); Barbero et al. 2022, Sheaf Attention Networks.
@@ -158,7 +158,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
     });
   }
 
-  /// From X̄' to M̄ scaled by S in scratch[1], in x_bar the derivative of X as far as it is added, ē, and the sums of chunks.
+  /// From X̄' to M̄ scaled by S in scratch[1], ē, and the sums of chunks. In x_bar the derivative of X as far as it is added.
   void scores_backward(const LayerBackwardCall<Family, S>& call) {
     const S kl_share = static_cast<S>(call.kl_weight / static_cast<double>(scores().total() * scores().heads()));
     chunks_.for_each(call.execution, [&](Index chunk, Index begin, Index end) {
@@ -219,8 +219,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
       weight_bar_[score] = sum;
     });
   }
-  /// On a part of a graph, the sums moved_back() and source_back() at nodes of the halo are added to the owners' rows of
-  /// scratch[0] and source_bar_. These rows begin with 0.
+  /// On a part of a graph, the sums moved_back() and source_back() at nodes of the halo belong to the owners. They are added
+  /// to the owners' rows of scratch[0] and source_bar_, which begin with 0.
   void give_back(const LayerBackwardCall<Family, S>& call) {
     const Index own = graph_->own_node_count(), f = diffusion_->channels, row = diffusion_->row();
     S *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();

@@ -4,7 +4,7 @@
 ///   - mlp: GELU(X W₁ + b₁) W₂ + b₂;
 ///   - sage: convolutions with the mean over neighbours (sage_layer.hpp), between them GELU and dropout;
 ///   - sage_residual: E = GELU(X W₁ + b₁), then for every block E ← E + dropout(FF([N ‖ mean over neighbours of N])) with
-///     N = LayerNorm(E) and a FeedForward, and LayerNorm(E) W₂ + b₂; dropout also behind the first GELU.
+///     N = LayerNorm(E) and a FeedForward. The end is LayerNorm(E) W₂ + b₂. Dropout also behind the first GELU.
 ///
 /// Source: math: "Flat bundles"; Bundle Neural Networks (Bamberger et al.). The last is the GraphSAGE of A Critical Look at
 /// the Evaluation of GNNs under Heterophily (Platonov et al.). The learners of maps of cooperative networks:

@@ -1,7 +1,7 @@
 /// \file
-/// BundleMaps: the rotations of a flat vector bundle, O_v^b ∈ SO(D) for every node v and bundle b, applied to features
-/// of shape n × B × D × f: R = O Z into the frame that all nodes share, Oᵀ back, and the derivative Σ_c a bᵀ in the
-/// rotations.
+/// BundleMaps: the rotations of a flat vector bundle, O_v^b ∈ SO(D) for every node v and bundle b. They are
+/// applied to features of n × B × D × f numbers: R = O Z takes these into the frame that all nodes share, and Oᵀ back. The
+/// derivative in the rotations is Σ_c a bᵀ.
 ///
 /// The restriction maps F_{v ⊴ e} = O_v^b of all edges e of v make a sheaf whose Laplacian is Oᵀ (𝓛 ⊗ I) O.
 /// Source: math: "Flat bundles"; Bundle Neural Networks (Bamberger et al.).

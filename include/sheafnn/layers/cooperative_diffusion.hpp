@@ -156,7 +156,7 @@ SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u
 }
 
 /// Backwards through the operator at node u: x̄ = diagonal ȳ + w, w = factor Sᵀ t, t the sum of what was returned over
-/// the arcs that enter u, and the derivatives in the diagonal and in S, G with Sᵀ G = w xᵀ.
+/// the arcs that enter u. Also the derivatives in the diagonal and in S, G with Sᵀ G = w xᵀ.
 /// own_of.template operator()<T>(c, x) gives x, and use.template operator()<T>(c, x̄) takes x̄, for tiles of channels.
 template <int D, class S, class Own, class Use>
 SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const NeighbourLists& entering, Index u,

@@ -131,7 +131,7 @@ void scale_features(Execution execution, const Graph& graph, const DiffusionShap
   });
 }
 
-/// Backwards, of a node that the pass did not compute: 0 in a tile of the rows at `at` of x_bar and r_bar, and in S̄_u.
+/// Backwards, of a node that the pass did not compute. Writes 0 in a tile of the rows at `at` of x_bar and r_bar, and in S̄_u.
 template <class Family, class T, bool Whole, class S>
 SHEAFNN_INLINE void clear_node(const TileAt<T, Whole>& c, const DiffusionShape<S>& shape, Index at, S* x_bar,
                                S* r_bar, S* scale_bar, bool add) {
@@ -205,8 +205,8 @@ SHEAFNN_INLINE void prefetch_coordinates(const S* x, Index channels) {
 /// \param w    n × d' × f, from scale_features()
 /// \param from, to  indices of `nodes`
 /// \param use  called as use.template operator()<T, N>(Index index, Index i, TileAt<T, …> c, const T* r, const T* z) for
-///             every index from `from` to `to` − 1 and tile c of channels, which writes: once with the N = D learned
-///             coordinates (i = 0), and once with N = 1 for each fixed filter i
+///             every index from `from` to `to` − 1 and tile c of channels. It writes. It is called once with the N = D
+///             learned coordinates (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
 void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
                      const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, Index from, Index to,
@@ -264,7 +264,7 @@ struct DiffusionSteps {
   const S *y, *w, *r_bar;
 };
 
-/// The derivative of ⟨R̄, L S Y⟩ in one walk over nodes: W̄ = L R̄ and Ȳ = S W̄, and the gradients of L_uv (R̄_u W_vᵀ +
+/// The derivative of ⟨R̄, L S Y⟩ in one walk over nodes: W̄ = L R̄ and Ȳ = S W̄. Also the gradients of L_uv (R̄_u W_vᵀ +
 /// W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (W̄_u Y_uᵀ, added to the gradient from Z = S R).
 ///
 /// \param from, to    the nodes from `from` to `to` − 1, and the edges from them to larger ones

@@ -1,11 +1,11 @@
 /// \file
-/// HeatOperator: diffusion of features by a function p of a graph's Laplacian 𝓛 = I − Â, for exp(−t𝓛) with a time t_b for
-/// every bundle of channels, with its backward pass,
+/// HeatOperator: diffusion of features by a function p of a graph's Laplacian 𝓛 = I − Â, with its backward pass. p stands for
+/// exp(−t𝓛) with a time t_b for every bundle of channels,
 ///
 ///     Y = p(𝓛) X,   X̄ = p(𝓛)ᵀ Ȳ,   t̄_b = ⟨Ȳ, ∂p/∂t X⟩_b.
 ///
-/// A series is a sum over powers that has one buffer, term ← M term (heat_coefficients.hpp), and goes over strips of channels
-/// whose rows of all nodes stay near; eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
+/// A series is a sum over powers that has one buffer, term ← M term (heat_coefficients.hpp). It goes over strips of channels
+/// whose rows of all nodes stay near. Eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
 /// numbers of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes. A series fetches the
 /// rows of the halo before every power, and projections on eigenvectors are added up over all parts.
 /// Source: math: "Heat on a flat bundle" (9.4), (9.7).

@@ -84,8 +84,8 @@ class HypergraphTerms {
   [[nodiscard]] const S* degree_block(const Sheaf& sheaf, Index v) const noexcept {
     return linear() ? sheaf.degree_block(v) : degree_block_.data() + v * Sizes::gram;
   }
-  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, p before q. −1 where it has fewer members, and for a
-  /// pair of another part.
+  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, with p first. Has −1 where it has fewer members, and for
+  /// a pair of another part.
   [[nodiscard]] std::pair<Index, Index> ends(Index e) const noexcept { return {end_[2 * e], end_[2 * e + 1]}; }
 
   /// Selects pairs by the features x (n × D × f), and sums D̃.

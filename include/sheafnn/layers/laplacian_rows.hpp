@@ -10,8 +10,8 @@
 /// (math: "Polynomial filters"). After the learned coordinates come the coordinates of the fixed filters, whose blocks
 /// are numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
 ///
-/// On a part of a graph SheafBlocks::fetch_scales() gives S_v of the halo's nodes, and Δ̄_vu is the other part's:
-/// C_uv is the share of the own arc, S̄_v the share of the own arcs which enter v.
+/// On a part of a graph SheafBlocks::fetch_scales() gives S_v of the halo's nodes, and Δ̄_vu belongs to the other part.
+/// So C_uv is the share of the own arc, S̄_v the share of the own arcs which enter v.
 #pragma once
 
 #include <algorithm>

@@ -103,8 +103,8 @@ class LaplacianStep {
       scale(call.sheaf, begin, end - begin, x + begin * shape_->row());
     });
   }
-  /// Writes value(c, in, i, z) to `out`, with a row for each node of the call, for coordinate i of every node and tile c of
-  /// channels (core/tile.hpp), z = Δ x: `in` is its place in features of all nodes. Several threads call it.
+  /// Writes value(c, in, i, z), z = Δ x, to `out`, with a row for each node of the call. i is a coordinate of a node, c a tile
+  /// of channels (core/tile.hpp), and `in` the place in features of all nodes. Several threads call it.
   ///
   /// \param x  own nodes × d' f, of which scale() has had all rows; stays in place until end_backward()
   template <class Value>
@@ -146,8 +146,8 @@ class LaplacianStep {
   ///     });
   ///
   /// For every tile T of channels it calls each.template operator()<T>(walk), which calls walk(z_bar) once. It calls
-  /// z_bar(c, in, at, i, z) for coordinate i of every node, with c and `in` as in diffuse() and the place `at` in rows of the
-  /// call's nodes. z_bar returns z̄.
+  /// z_bar(c, in, at, i, z) for coordinate i of every node. c and `in` are as in diffuse(), and `at` is the place in rows of
+  /// the call's nodes. z_bar returns z̄.
   ///
   /// \tparam WithZ  z is handed over; otherwise it is unspecified
   template <bool WithZ, class Each>

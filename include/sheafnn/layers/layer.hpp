@@ -32,8 +32,8 @@
 
 namespace sheafnn::layers {
 
-/// Whether an evaluation computes Y = (I ⊗ A) X Bᵀ, or also keeps it for the next evaluation with the same X, or takes what
-/// the last evaluation kept.
+/// How an evaluation gets Y = (I ⊗ A) X Bᵀ. It computes it, also keeps it for the next evaluation with the same X, or takes
+/// what the last evaluation kept.
 enum class MixedFeatures { compute, compute_and_keep, reuse };
 
 /// A forward pass of a layer. Features are n × d' × f, channels innermost.

@@ -21,8 +21,8 @@
 
 namespace sheafnn::detail {
 
-/// Calls body.template operator()<Packs>() with the number of packs in a row, as a constant where they fill it and it is a usual
-/// one (0: not).
+/// Calls body.template operator()<Packs>() with the number of packs in a row. It is a constant where packs fill the row and the
+/// number is a usual one, otherwise 0.
 template <class S, class Body>
 SHEAFNN_INLINE void with_packs(Index width, const Body& body) {
   constexpr Index W = row_lanes<S>;

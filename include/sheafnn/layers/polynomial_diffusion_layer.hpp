@@ -50,8 +50,8 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
   ///                          is not stable. Of a degree up to 2 terms are kept
   /// \param workspace         shared by layers on the same graph, of the same shape, that run in turn; null: the layer's
   ///                          own.
-  /// \throws std::invalid_argument  a missing filter, or one out of range; a shape of another graph or family; a
-  ///                                workspace of layers on another graph or of another shape
+  /// \throws std::invalid_argument  a missing filter, or one out of range; a shape of another graph or family
+  /// \throws std::invalid_argument  a workspace of layers on another graph or of another shape
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                            const PolynomialOptions& filter, FilterTerms terms = FilterTerms::keep,
                            std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace = nullptr);

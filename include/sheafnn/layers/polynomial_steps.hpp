@@ -1,8 +1,7 @@
 /// \file
-/// The steps that a polynomial filter's recurrences are made of, forwards and backwards: in each, one application of Δ to
-/// a tile of channels and everything that is done with it per node, in one walk over the nodes
-/// (math: "Polynomial filters"). And which arrays they work in: those that the layers of a network share, and whether the
-/// terms are kept.
+/// The steps that a polynomial filter's recurrences are made of, forwards and backwards (math: "Polynomial filters"). Each
+/// walks once over the nodes: it applies Δ to a tile of channels and does everything that is done with it per node. And
+/// which arrays they work in: those that the layers of a network share, and whether the terms are kept.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +23,8 @@
 
 namespace sheafnn::detail {
 
-/// Decides whether terms are kept or recomputed. They are recomputed if the terms of a layer would take more than 64
-/// MiB and the spectrum of L̂ is within [−1, 1] for all maps. The downward recurrence is then as stable as the upward
-/// one.
+/// Decides whether terms are kept or recomputed. They are recomputed if a layer's terms would take more than 64 MiB and the
+/// spectrum of L̂ is within [−1, 1] for all maps. The downward recurrence is then as stable as the upward one.
 ///
 /// \param term_bytes  of one term; takes any
 [[nodiscard]] inline FilterTerms choose_terms(const PolynomialOptions& options, Normalisation normalisation,
@@ -76,9 +74,9 @@ struct FilterWorkspace {
 
 using kernels::FilterFactors;
 
-/// The polynomial p(L̂) − (α/λ_max) Δ, L̂ = (2/λ_max) Δ − I, and with the high-pass term `mixed` also + α: since
+/// The polynomial p(L̂) − (α/λ_max) Δ, L̂ = (2/λ_max) Δ − I, and with the high-pass term `mixed` also + α. Since
 /// Δ/λ_max = ½ (L̂ + 1) and L̂ = (P_1 − B_0)/A_0, all of it is a polynomial in the basis of p, with the coefficients
-///   w_0 − ½ α (1 − B_0/A_0) (+ α),   w_1 − α/(2 A_0),   w_2, …, w_K.
+///     w_0 − ½ α (1 − B_0/A_0) (+ α),   w_1 − α/(2 A_0),   w_2, …, w_K.
 /// In terms of Δ, with c_k = (2/λ_max) A_k,
 ///   V_{k+1} = c_k Δ V_k + (B_k − A_k) V_k − C_k V_{k−1},   V_0 = Y.
 /// A filter of degree 0 counts as one of degree 1 with w_1 = 0.
@@ -118,7 +116,7 @@ class FilterRecurrence {
             static_cast<S>(-1 / before(k)), S(0)};
   }
   /// Step k of Clenshaw's recurrence, k = steps() − 1 … 0, on y:
-  ///   b_k = c_k Δ b_{k+1} + (B_k − A_k) b_{k+1} − C_{k+1} b_{k+2} + w_k y.
+  ///     b_k = c_k Δ b_{k+1} + (B_k − A_k) b_{k+1} − C_{k+1} b_{k+2} + w_k y.
   /// b_{steps()} = w y is no array: the first step takes y in its place, and what the second one reads of it is part of
   /// `direct`.
   template <class S>
@@ -153,7 +151,7 @@ struct FilterStep {
 
 /// What a step backwards adds to the derivatives of Δ's blocks. Two applications of Δ, k and k + 1, hand over their share
 /// together, in step k:
-///   slope · V_u x_vᵀ + slope_before · V'_u x'_vᵀ of every arc u→v, and the same with x_u and x'_u of every node.
+///     slope · V_u x_vᵀ + slope_before · V'_u x'_vᵀ of every arc u→v, and the same with x_u and x'_u of every node.
 /// Sums over channels cost more than products: both steps share them.
 template <class S>
 struct FilterProducts {

@@ -123,7 +123,7 @@ class SagePair {
   [[nodiscard]] Index partial_size() const noexcept {
     return neighbour_.partial_size() + self_.partial_size() + (projected_ ? projection_.partial_size() : 0);
   }
-  /// Computes the derivative of X at a group of nodes, and the group's share of the weights' derivatives, from the
+  /// Computes the derivative of X at a group of nodes, and the group's share of the weights' derivatives. It reads the
   /// derivative of Z at all nodes (arcs.rows() rows). With M the mean over neighbours, G = Mᵀ Z̄ the derivative of P W:
   ///
   ///     W̄ += Pᵀ G,  V̄ += Xᵀ Z̄,  b̄ += Z̄ᵀ 1,  P̄ = G Wᵀ,  X̄ = Z̄ Vᵀ + P̄;

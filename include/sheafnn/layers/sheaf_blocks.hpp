@@ -3,7 +3,7 @@
 /// The backward pass computes the derivatives of the maps from the derivatives of these parts.
 ///
 /// Δ = S L S is never multiplied out: features are scaled per node, diffused with L (per edge Q_e = F_aᵀ F_rev,
-/// per node D_u), and scaled again, so that normalisation costs nothing per edge (math: "Diffusion in
+/// per node D_u), and scaled again. So normalisation costs nothing per edge (math: "Diffusion in
 /// three steps"). The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
 #pragma once
 
@@ -45,8 +45,8 @@ struct SheafBlocksGradient {
   Buffer<S> map_bar;           ///< per arc, where layers read maps: derivative of SheafBlocks::arc_map() (input)
 };
 
-/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, that
-/// sides are 0 or 1, the sizes of arrays, and that `blocks` and gradients are of the graph.
+/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, sides
+/// other than 0 and 1, the sizes of arrays, and `blocks` or gradients of another graph.
 template <RestrictionMapFamily Family, class S>
 class SheafBlocks {
  public:
@@ -151,8 +151,8 @@ class SheafBlocks {
     });
   }
 
-  /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners, for layers that read
-  /// the scalings of both ends of an edge. backward() then expects of cut edges what flows through the part's own arcs,
+  /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners. Layers that read the
+  /// scalings of both ends of an edge need it. backward() then expects of cut edges what flows through the part's own arcs,
   /// and gives derivatives of these scalings back. Of a whole graph it does nothing.
   void fetch_scales() {
     if (graph_->part() == nullptr) return;

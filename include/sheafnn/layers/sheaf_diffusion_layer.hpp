@@ -4,8 +4,8 @@
 ///     X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) dropout(X) Bᵀ),
 ///
 /// Δ_F being the normalised Laplacian of the sheaf with restriction maps F. Features, maps and weights go in as views,
-/// their derivatives come out as views (paper, sheaf diffusion layer; math: "The model" (3.6), "Coboundary
-/// and Laplacian" (1.3)). Networks are made of DiffusionLayer, which shares sheaves and buffers between layers.
+/// and their derivatives come out as views. Source: paper, sheaf diffusion layer; math: "The model" (3.6), "Coboundary
+/// and Laplacian" (1.3). Networks are made of DiffusionLayer, which shares sheaves and buffers between layers.
 #pragma once
 
 #include <algorithm>

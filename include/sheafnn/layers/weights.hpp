@@ -182,7 +182,7 @@ struct UnbiasedWeights : MixingWeights<T> {
   void check(const LayerSetting& of) const { MixingWeights<T>::check(of, false); }
 };
 
-/// Of a directed layer: A and B of the real part with ε of both, A' and B' of the imaginary part, which may be the same.
+/// Of a directed layer: A and B of the real part with ε of both parts. A' and B' of the imaginary part may be the same.
 /// \tparam T const S, S or ParameterSlot
 template <class T>
 struct DirectedWeights {

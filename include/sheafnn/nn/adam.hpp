@@ -123,8 +123,8 @@ struct Adam {
   /// Updates parameters [begin, end) of `value`, all of one group, with their gradient and weight decay.
   /// Unchecked: the range, and that begin_step() came before; step() checks what it is given.
   ///
-  /// \returns whether the gradient and its square are finite, and with them the second moment v: 0 · v is 0 for finite v and
-  ///          not a number otherwise, and so is the sum
+  /// \returns whether the gradient and its square are finite, and with them the second moment v. The product 0 · v is 0 for
+  ///          finite v and not a number otherwise, and so is the sum
   bool update(Execution execution, Index begin, Index end, double weight_decay, const S* gradient, S* value,
               WeightDecay kind = WeightDecay::l2, ParameterGroup group = ParameterGroup::network);
 

@@ -49,7 +49,7 @@ template <class T>
   return {m.data(), m.columns(), m.rows(), 1, m.stride()};
 }
 
-/// C = start + A B in tiles that are accumulated in registers, for so few columns of A that as many rows of B stay in
+/// C = start + A B in tiles that are accumulated in registers. For so few columns of A that as many rows of B stay in
 /// cache.
 template <class S>
 struct ProductStrip {

@@ -3,7 +3,7 @@
 ///
 /// A posterior is a small, trivially copyable struct, one object for all incident pairs. Its state (a prior, a
 /// parametrisation) is fixed when the model is built. Its functions are branch-free templates over T = float, double or
-/// Pack, which run on the lanes of the CPU and on the threads of a GPU:
+/// Pack. They run on the lanes of the CPU and on the threads of a GPU:
 ///
 ///     family             the restriction-map family it draws from
 ///     name               as checkpoints name it

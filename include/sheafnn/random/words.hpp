@@ -102,8 +102,8 @@ template <class P, int W = P::width>
   return r;
 }
 
-/// A word as a number in (0, 1): the midpoint of one of 2²³ (float; with 2²⁴, the last would round to 1) or 2³²
-/// (double) equal cells.
+/// A word as a number in (0, 1): the midpoint of one of 2²³ (float) or 2³² (double) equal cells. With 2²⁴ cells the last
+/// float would round to 1.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T uniform_from_word(const word_of_t<T>& word) {
   using Scalar = scalar_of_t<T>;

@@ -6,10 +6,10 @@
 /// Then
 ///     KL_2 = −log(1 − ρ²) + log(1 + v),
 ///     KL_3 = KL_3(ρ) + 2 log(1 + v) − 2(1 − ρ) h(v),   KL_3(ρ) = −3 log(1 − ρ) − log(1 + ρ) − 2ρ.
-/// KL_3(ρ) is the KL to the uniform distribution (rotation/cayley_kl.hpp), continued to ρ < 0. s² = ‖M − M₀‖²_F/8 for both N
-/// keeps its digits as M → M₀, and no formula below subtracts what nearly cancels. For given κ, κ₀ ≤ 0.98 and s² the value
-/// is within 8 ε, relative, in float and double. So are the derivatives, except where the derivative in κ changes sign.
-/// Source: math: "KL to a Cayley prior" (2.23).
+/// KL_3(ρ) is the KL to the uniform distribution (rotation/cayley_kl.hpp), continued to ρ < 0. The number s² is ‖M − M₀‖²_F/8
+/// for both N. It keeps its digits as M → M₀, and no formula below subtracts what nearly cancels. For given κ, κ₀ ≤ 0.98 and
+/// s² the value is within 8 ε, relative, in float and double. So are the derivatives, except where the derivative in κ changes
+/// sign. Source: math: "KL to a Cayley prior" (2.23).
 #pragma once
 
 #include <cmath>

@@ -41,8 +41,8 @@ template <class T, int N>
   return multiply_nt(solve_unpivoted<T, N, N>(left, cotangent).x, shifted);
 }
 
-/// (I − X_φ)⁻¹ = (I + C(X_φ))/2 for N = 2 and 3, where every entry is a product over a sum of squares: with a = 1/m and
-/// v = φ/m (N = 3: as the vector whose cross product X_φ/m is), m = max(1, |φ_k|),
+/// (I − X_φ)⁻¹ = (I + C(X_φ))/2 for N = 2 and 3, where every entry is a product over a sum of squares. Let a = 1/m and
+/// v = φ/m with m = max(1, |φ_k|); for N = 3, v is the vector whose cross product is X_φ/m. The inverse is
 ///     (a² I + a X_φ/m)/(a² + v²) for N = 2,    (a² I + a X_φ/m + v vᵀ)/(a² + vᵀv) for N = 3.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_half_sum(const RotationParameters<T, N>& phi) {
@@ -173,8 +173,8 @@ template <class T, int N>
   return r;
 }
 
-/// C(X_φ) ∈ SO(N). It is within some ε for every finite φ, half turns being the limit ‖φ‖ → ∞; from N = 4 on, where
-/// angles of X_φ differ much in size, beside ε times their ratio. Takes any φ; a φ that is not finite gives NaN.
+/// C(X_φ) ∈ SO(N). It is within some ε for every finite φ, half turns being the limit ‖φ‖ → ∞. From N = 4 on, where
+/// angles of X_φ differ much in size, the error is ε times their ratio. Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_rotation(const RotationParameters<T, N>& phi) {
   if constexpr (N == 2 || N == 3) {

@@ -1,8 +1,8 @@
 /// \file
 /// Confidence intervals and balls from standard errors of large samples.
 ///
-/// With z the χ quantile, P(χ_1 ≤ z) = level: a concentration κ in [0, 1) has tanh(artanh κ̂ ± z e/(1 − κ̂²)), on the scale
-/// where the information of a Cayley distribution is constant. A positive concentration has k̂ exp(±z e/k̂). A location M
+/// Let z be the χ quantile, P(χ_1 ≤ z) = level. A concentration κ in [0, 1) has tanh(artanh κ̂ ± z e/(1 − κ̂²)): on this scale
+/// the information of a Cayley distribution is constant. A positive concentration has k̂ exp(±z e/k̂). A location M
 /// has the ball {exp(X_φ) M̂ : |φ| ≤ r}, r = e · (χ_q quantile of level) for q coordinates φ. Source: math, "Fits".
 #pragma once
 

@@ -49,8 +49,9 @@ template <class T, int N>
 }
 
 /// Adds d⟨cotangent, Q(φ)⟩/dφ to `gradient`. For N = 3, with q_i the rows of Q:
-/// ∂Q/∂a has rows (−q₁, q₀, 0), ∂Q/∂b rows (cos a q₂, sin a q₂, −cos a q₀ − sin a q₁), and ∂Q/∂c
-/// columns (0, Q_{·2}, −Q_{·1}). Takes any φ; what is not finite gives such numbers.
+///     ∂Q/∂a has rows (−q₁, q₀, 0),    ∂Q/∂b has rows (cos a q₂, sin a q₂, −cos a q₀ − sin a q₁),
+///     ∂Q/∂c has columns (0, Q_{·2}, −Q_{·1}).
+/// Takes any φ; what is not finite gives such numbers.
 template <class T, int N>
 SHEAFNN_HD inline void euler_rotation_backward(const RotationParameters<T, N>& phi,
                                                const SquareMatrix<T, N>& cotangent,

@@ -80,8 +80,8 @@ struct MixtureEstimate {
 };
 
 /// n × K responsibilities from squared distances to K centres. Each start sample is the next centre with a probability
-/// proportional to its weight and its squared distance from the centres before (Arthur, Vassilvitskii, "k-means++", SODA
-/// 2007). r_ik is proportional to 1/(d_ik² + average of the samples' least d²).
+/// proportional to its weight and its squared distance from the centres before. r_ik is proportional to
+/// 1/(d_ik² + average of the samples' least d²). Source: Arthur, Vassilvitskii, "k-means++", SODA 2007.
 ///
 /// \param squared_distance  of samples i and j
 template <class Distance>

@@ -1,8 +1,8 @@
 /// \file
 /// Householder parametrisation of a rotation: a product of N reflections, one per column of a unit lower triangle.
 ///
-/// a_j = e_j + (column j of the strictly lower triangle), φ filling it row by row; H_j = I − 2 a_j a_jᵀ / ‖a_j‖²;
-/// Q = ± H_1 H_2 … H_N with − for odd N, so that det Q = +1. H_N has no parameters. At φ = 0, Q = −I for even N
+/// a_j = e_j + (column j of the strictly lower triangle), φ filling it row by row, and H_j = I − 2 a_j a_jᵀ / ‖a_j‖².
+/// Then Q = ± H_1 H_2 … H_N with − for odd N, so that det Q = +1. H_N has no parameters. At φ = 0, Q = −I for even N
 /// and +I for odd N. Orthogonal to a few N ε for every φ whose squared length does not overflow: ‖φ‖ up to 1e153, in float
 /// 1e18. Source: math, "Rotations" (2.3).
 #pragma once

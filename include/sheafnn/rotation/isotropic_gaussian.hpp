@@ -4,9 +4,10 @@
 /// P = exp(X_φ) M is where a Brownian motion from M is at time t = σ². For small σ the coordinates φ are N(0, σ²I), for
 /// large σ the distribution is uniform. With respect to normalised Haar measure and ω the angle of PMᵀ,
 ///     f(P) = Σ_{l≥0} (2l + 1) e^{−l(l+1)σ²/2} sin((l + ½)ω)/sin(ω/2).
-/// The exponent is −l(l+1)ε² in Nikolayev, Savyolova, Textures and Microstructures 29, 1997, and in Leach et al., "Denoising
-/// diffusion probabilistic models on SO(3) for rotational alignment", 2022: σ = √2 ε. In Yim et al., "SE(3) diffusion model
-/// with application to protein backbone generation", 2023, it is −l(l+1)t/2: t = σ². Source: math: "Isotropic Gaussian" (2.47).
+/// With σ = √2 ε the exponent is −l(l+1)ε²: Nikolayev, Savyolova, Textures and Microstructures 29, 1997. It is the same in
+/// Leach et al., "Denoising diffusion probabilistic models on SO(3) for rotational alignment", 2022. In Yim et al., "SE(3)
+/// diffusion model with application to protein backbone generation", 2023, it is −l(l+1)t/2: t = σ². Source: math: "Isotropic
+/// Gaussian" (2.47).
 #pragma once
 
 #include <cmath>

@@ -160,7 +160,7 @@ template <class T>
 }
 
 /// L(−X_φ, E) for large φ, L the derivative of exp: ∫ exp(−(1 − t) X) E exp(−t X) dt, block by block in the basis W. A block
-/// of E that commutes with J is turned by the mean of both angles and shrunk by the sine quotient of half their difference.
+/// of E that commutes with J is turned by the mean of both angles. It is shrunk by the sine quotient of half their difference.
 /// So is the part that anticommutes with J, with −θ for the second angle.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM SquareMatrix<T, N> far_exponential_adjoint(

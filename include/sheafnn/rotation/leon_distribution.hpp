@@ -109,8 +109,8 @@ template <int N, class Scalar>
 }
 
 /// The x with P(G ≤ x) = u for gamma distributed G of this shape. From 10⁸ on by the cube root of G, which is normal up to
-/// an error of 1/shape^{3/2} relative to G (Wilson, Hilferty, "The distribution of chi-square", PNAS 17, 1931). There the
-/// series for the incomplete gamma function do not end.
+/// an error of 1/shape^{3/2} relative to G. There the series for the incomplete gamma function do not end. Source: Wilson,
+/// Hilferty, "The distribution of chi-square", PNAS 17, 1931.
 [[nodiscard]] inline double gamma_quantile(double shape, double u) {
   if (shape < 1e8) return boost::math::gamma_p_inv(shape, u);
   const double normal = -1.4142135623730951 * boost::math::erfc_inv(2 * u);

@@ -3,8 +3,8 @@
 ///
 /// Σ w log f = Σ w tr(B PᵀAP) − log c(A, B) is a function of A and B, symmetric with trace 0. The data enter by
 /// T_ij = Σ w tr(E_i S E_j Sᵀ), S = UᵀPV, with an orthonormal basis E of these matrices. log c depends on eigenvalues only.
-/// In the frames its Hessian has (∂_k log c − ∂_l log c)/(a_k − a_l) for the entry (k, l) of A, likewise of B, and the
-/// Hessian in (a, b).
+/// In the frames its Hessian has (∂_k log c − ∂_l log c)/(a_k − a_l) for the entry (k, l) of A, and likewise of B. The rest
+/// is the Hessian in (a, b).
 /// Source: math, "Matrix Bingham distribution" (2.56) to (2.58).
 #pragma once
 

@@ -1,11 +1,12 @@
 /// \file
 /// The normaliser of the matrix Bingham distribution on SO(2) and SO(3), and its moments.
 ///
-/// With eigenvalues a₁ ≥ … ≥ a_N of A and b₁ ≥ … ≥ b_N of B, and S the rotation in their frames, Σ a_i b_i − tr(B RᵀAR) is the
-/// cost H = Σ C_ij S_ij² ≥ 0. N = 2: H = c sin²θ with c = (a₁ − a₂)(b₁ − b₂), and E e^{−H} = I₀ᵉ(c/2), I₀ᵉ(x) = e^{−x}I₀(x).
+/// Let A have eigenvalues a₁ ≥ … ≥ a_N, B eigenvalues b₁ ≥ … ≥ b_N, and S be the rotation in their frames. The cost is
+/// H = Σ a_i b_i − tr(B RᵀAR) = Σ C_ij S_ij² ≥ 0. For N = 2
+///     H = c sin²θ with c = (a₁ − a₂)(b₁ − b₂),    E e^{−H} = I₀ᵉ(c/2),    I₀ᵉ(x) = e^{−x}I₀(x).
 ///
-/// N = 3: the last two rows of S turn by a uniform angle ψ for given first row x. B has eigenvalues λ₋ ≤ λ₊ on the plane
-/// orthogonal to x, and these are the elliptic coordinates of x. With λ₊ = b₂ + (b₁ − b₂)u, λ₋ = b₃ + (b₂ − b₃)v,
+/// N = 3: the last two rows of S turn by a uniform angle ψ for a given first row x. The eigenvalues of B on the plane
+/// orthogonal to x are λ₋ ≤ λ₊. These are the elliptic coordinates of x. With λ₊ = b₂ + (b₁ − b₂)u, λ₋ = b₃ + (b₂ − b₃)v,
 ///     H = (a₁ − a₂)(λ₊ − b₂) + (a₁ − a₃)(λ₋ − b₃) + (a₂ − a₃)(λ₊ − λ₋) sin²ψ,
 ///     E e^{−H} = 1/2π ∫∫ (λ₊ − λ₋)/√((λ₊ − b₃)(b₁ − λ₋)) e^{−(a₁−a₂)(λ₊−b₂) − (a₁−a₃)(λ₋−b₃)} I₀ᵉ(½(a₂ − a₃)(λ₊ − λ₋))
 ///                du dv/√(u(1−u)v(1−v)).

@@ -1,8 +1,8 @@
 /// \file
 /// Exact samples of the matrix Bingham distribution of SO(2) and SO(3) in the frames of A and B, by rejection.
 ///
-/// N = 2: density ∝ exp(−c sin²θ), a Bingham distribution of (cos θ, sin θ). N = 3, in the notation of
-/// matrix_bingham_normaliser.hpp with gaps α₁ ≥ α₂ of A and β of B (else A and B change their signs): the first row x has
+/// For N = 2 the density is ∝ exp(−c sin²θ), a Bingham distribution of (cos θ, sin θ). The case N = 3 has the notation of
+/// matrix_bingham_normaliser.hpp, with gaps α₁ ≥ α₂ of A and β of B (else A and B change their signs). The first row x has
 /// density ∝ e^{−α₁β₁u − (α₁+α₂)β₂v} I₀ᵉ(y), 2y = α₂(β₁u + β₂(1 − v)). Since u ≥ x₂², v ≥ x₃² and I₀ᵉ(y) ≤ (1 + 2y)^{−1/2}, it is at
 /// most (1 + α₂β₂)^{−1/2} times the Bingham density with concentrations 0, α₁β₁, α₁(β₁ + β₂) + ½α₂β₂. More than a fifth of the
 /// proposals are accepted, as measured for gaps from 0 to 1e8. Given x, the second row is a Bingham sample on the plane. Math:

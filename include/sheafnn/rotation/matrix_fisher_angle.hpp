@@ -1,12 +1,13 @@
 /// \file
 /// The rotation angle of PMᵀ for the matrix Fisher distribution: density, distribution function and quantile.
 ///
-/// N = 2: the von Mises density. N = 3: a rotation by r about n has Σs − tr(FᵀP) = z (n₁² t₁ + n₂² t₂ + n₃² t₃)
-/// with z = 1 − cos r and t = (s₂ + s₃, s₁ + s₃, s₁ + s₂), in the frame U. Averaged over directions, with c = n₁,
+/// N = 2: the von Mises density. N = 3: a rotation by r about n has, in the frame U,
+///     Σs − tr(FᵀP) = z (n₁² t₁ + n₂² t₂ + n₃² t₃) with z = 1 − cos r and t = (s₂ + s₃, s₁ + s₃, s₁ + s₂).
+/// Averaged over directions, with c = n₁,
 ///     B(z) = ∫₀¹ exp(−z (t₁c² + t₂(1 − c²))) I₀ᵉ(z (t₃ − t₂)(1 − c²)/2) dc,
-/// and the density of r is (1 − cos r)/π · B(z)/(c(F) e^{−Σs}). Distribution functions are integrals of that over
-/// sin²(r/2), in which the integrand has exponential layers only: absolute error about 1e-13. N = 3
-/// with different s takes about half a millisecond each, and a quantile some ten to a hundred of them.
+/// and the density of r is (1 − cos r)/π · B(z)/(c(F) e^{−Σs}). Distribution functions are integrals of
+/// this density over sin²(r/2), in which the integrand has exponential layers only. Their absolute error is about 1e-13. For
+/// N = 3 with different s each takes about half a millisecond, and a quantile takes ten to a hundred of them.
 #pragma once
 
 #include <algorithm>

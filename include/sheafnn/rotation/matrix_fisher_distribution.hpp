@@ -2,8 +2,8 @@
 /// The matrix Fisher (matrix Langevin) distribution on SO(2) and SO(3): density exp(tr FᵀP)/c(F) with respect to
 /// normalised Haar measure, for any matrix F.
 ///
-/// F = U diag(s) Vᵀ with rotations U, V and s₁ ≥ s₂ ≥ |s₃| has its mode at M = UVᵀ. N = 2 is the von Mises
-/// distribution of the angle: only F's multiple of a rotation counts there. N = 3 is the Bingham distribution of
+/// F = U diag(s) Vᵀ with rotations U, V and s₁ ≥ s₂ ≥ |s₃| has its mode at M = UVᵀ. For N = 2 it is the von Mises
+/// distribution of the angle: only F's multiple of a rotation counts there. For N = 3 it is the Bingham distribution of
 /// the quaternion. Source: Downs, "Orientation statistics", Biometrika 59, 1972; Khatri, Mardia, J. R. Stat. Soc.
 /// B 39, 1977.
 #pragma once

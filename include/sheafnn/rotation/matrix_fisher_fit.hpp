@@ -67,8 +67,8 @@ struct MatrixFisherFit {
 
 namespace sheafnn::detail {
 
-/// 1 − d̄, and its frame in place of the frame of P̄ = U diag(d̄) Vᵀ: with M = UVᵀ, I − sym(P̄Mᵀ) =
-/// ½ Σ w (P − M)(P − M)ᵀ, whose eigenvalues and eigenvectors U keep the digits of concentrated samples.
+/// 1 − d̄, and its frame in place of the frame of P̄ = U diag(d̄) Vᵀ. With M = UVᵀ, the matrix I − sym(P̄Mᵀ) is
+/// ½ Σ w (P − M)(P − M)ᵀ. Its eigenvalues and eigenvectors U keep the digits of concentrated samples.
 template <int N>
 [[nodiscard]] Column<double, N> scatter_of_mean(const std::vector<SquareMatrix<double, N>>& samples,
                                                 const SampleWeights& weights, ProperSvd<N>& svd) {

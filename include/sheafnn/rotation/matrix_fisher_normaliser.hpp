@@ -1,11 +1,10 @@
 /// \file
 /// The normaliser of the matrix Fisher distribution on SO(2) and SO(3), and its first two derivatives.
 ///
-/// For proper singular values s₁ ≥ s₂ ≥ |s₃| of F, with respect to normalised Haar measure (Lee, "Bayesian
-/// attitude estimation with the matrix Fisher distribution on SO(3)", IEEE Trans. Autom. Control 63, 2018, with u
-/// = 1 − 2v):
+/// For proper singular values s₁ ≥ s₂ ≥ |s₃| of F, with respect to normalised Haar measure:
 ///     c(s) e^{−Σs} = ∫₀¹ I₀ᵉ((s₁ − s₂) v) I₀ᵉ((s₁ + s₂)(1 − v)) e^{−2(s₂ + s₃)v} dv,    I₀ᵉ(x) = e^{−x} I₀(x).
-/// Derivatives are averages over the same integrand. N = 2: c = I₀(2s) for s₁ = s₂ = s.
+/// Derivatives are averages over the same integrand. N = 2: c = I₀(2s) for s₁ = s₂ = s. Source, with u = 1 − 2v: Lee, "Bayesian
+/// attitude estimation with the matrix Fisher distribution on SO(3)", IEEE Transactions on Automatic Control 63, 2018.
 #pragma once
 
 #include <cmath>

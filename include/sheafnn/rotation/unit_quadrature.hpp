@@ -1,10 +1,10 @@
 /// \file
 /// Integrals over [0, 1] whose integrands vary on scales down to 1e-30 at either end.
 ///
-/// t = 1/(1 + e^{−x}) and the trapezoidal rule in x. Poles just outside of the interval and exponential layers at its ends,
-/// which any polynomial rule has to be refined for, stay at least π/2 from the real axis. So the error is e^{−π²/h} for step
-/// h. For smooth integrands: Gauss's formula on equal parts. With weight 1/√(t(1−t)): the same substitution, with x as a sum
-/// of exponentials beyond the scales of the integrand.
+/// t = 1/(1 + e^{−x}) and the trapezoidal rule in x. Polynomial rules have to be refined for poles just outside
+/// of the interval and for exponential layers at its ends. Here both stay at least π/2 from the real axis. So the error is
+/// e^{−π²/h} for step h. For smooth integrands: Gauss's formula on equal parts. With weight 1/√(t(1−t)): the same
+/// substitution, with x as a sum of exponentials beyond the scales of the integrand.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,8 @@ struct ArcsineNode {
   double t, rest, weight;
 };
 
-/// The nodes of ∫₀¹ f(t) e^{−decay·t} dt/√(t(1−t)) for f that varies where log t is between `lower` and 0, or log(1 − t) between
-/// −`upper` and 0: t = 1/(1 + e^{−x}), x = s + e^{s−upper−2} − e^{lower−2−s} and the trapezoidal rule in s.
+/// The nodes of ∫₀¹ f(t) e^{−decay·t} dt/√(t(1−t)). f may vary where log t is between `lower` and 0, or log(1 − t) between
+/// −`upper` and 0. They are t = 1/(1 + e^{−x}), x = s + e^{s−upper−2} − e^{lower−2−s}, with the trapezoidal rule in s.
 ///
 /// Nodes whose weight is below 1e-20 of the largest are left out.
 /// Unchecked: lower ≤ 0, upper ≥ 0, decay ≥ 0, and that t does not underflow: lower ≥ −500.

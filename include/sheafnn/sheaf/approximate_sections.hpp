@@ -8,8 +8,8 @@
 ///
 /// For rotations, D sections together are a matrix per node; nearest_section() replaces it by a rotation:
 /// synchronisation. Source: Singer, "Angular synchronization by eigenvectors and semidefinite programming", Applied
-/// and Computational Harmonic Analysis 30 (2011); Bandeira, Singer, Spielman, "A Cheeger inequality for the graph
-/// connection Laplacian", SIAM Journal on Matrix Analysis and Applications 34 (2013); math: "Approximate
+/// and Computational Harmonic Analysis 30 (2011). Bandeira, Singer, Spielman, "A Cheeger inequality for the graph
+/// connection Laplacian", SIAM Journal on Matrix Analysis and Applications 34 (2013). math: "Approximate
 /// sections" (1.8).
 #pragma once
 

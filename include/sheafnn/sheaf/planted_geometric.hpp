@@ -103,7 +103,7 @@ struct TangentFrame {
 
 /// Parallel transport from q to p as a rotation of coordinates: the equation on top of this file.
 ///
-/// \param point_p, first_p  a point of the unit sphere and the first vector of its frame
+/// \param point_p, first_p  a point of the unit sphere and the first vector of its frame.
 /// Unchecked: that the points are unit vectors and not opposite, and the vectors tangent ones of length 1.
 [[nodiscard]] inline SquareMatrix<double, 2> sphere_transport(const math::Column<double, 3>& point_p,
                                                               const math::Column<double, 3>& first_p,

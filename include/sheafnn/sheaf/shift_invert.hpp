@@ -1,8 +1,8 @@
 /// \file
 /// The smallest eigenpairs of a sparse symmetric matrix by Krylov spaces of its shifted inverse.
 ///
-/// L + σI = P (M D Mᵀ) Pᵀ is factorised once, σ = √ε times a bound on the spectrum, since L is singular where H⁰ ≠ 0,
-/// or a larger σ if L was rounded to single precision. Powers of A = (L + σI)⁻¹ on a block X of vectors, as many as are
+/// L + σI = P (M D Mᵀ) Pᵀ is factorised once, since L is singular where H⁰ ≠ 0. The shift σ is √ε times a bound on the
+/// spectrum, or larger if L was rounded to single precision. Powers of A = (L + σI)⁻¹ on a block X of vectors, as many as are
 /// wanted and a few more, span
 ///
 ///     K = span(X, AX, A²X, …),
@@ -11,7 +11,7 @@
 /// vectors. Eigenvalues that are small and close together in L lie far apart in A; the block finds repeated ones. Rows
 /// are ordered by the graph: eliminating its nodes tells beforehand how many entries the factor has.
 /// Source: Wu, Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM Journal on Matrix
-/// Analysis and Applications 22 (2000), here with a block, full orthogonalisation and L in the Rayleigh–Ritz step.
+/// Analysis and Applications 22 (2000). Here it has a block, full orthogonalisation and L in the Rayleigh–Ritz step.
 #pragma once
 
 #include <algorithm>

@@ -20,10 +20,10 @@
 ///
 ///     Σ_k (n_k / n) Σ_{i≠j∈k} (y_i − c_i)(y_j − c_j) / (n_k (n_k − 1)).
 ///
-/// Sources: Naeini, Cooper, Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015 (ECE);
+/// Sources: Naeini, Cooper, Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015 (ECE).
 /// Nixon, Dusenberry, Zhang, Jerfel, Tran, "Measuring calibration in deep learning", CVPR workshops 2019 (adaptive and
-/// class-wise errors); Vaicenavicius et al., "Evaluating model calibration in classification", AISTATS 2019 (expectation
-/// under calibration); Kumar, Liang, Ma, "Verified uncertainty calibration", NeurIPS 2019 (debiased squared error; this is
+/// class-wise errors). Vaicenavicius et al., "Evaluating model calibration in classification", AISTATS 2019 (expectation
+/// under calibration). Kumar, Liang, Ma, "Verified uncertainty calibration", NeurIPS 2019 (debiased squared error; this is
 /// theirs where the confidences of a bin are equal). math: "Calibration" (6.4), (6.6).
 #pragma once
 

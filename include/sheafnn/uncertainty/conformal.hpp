@@ -10,7 +10,7 @@
 /// The guarantee needs calibration nodes and other nodes to be exchangeable: the former must not have served to train or
 /// to choose the model. math: "Conformal prediction sets" (6.8), (6.9).
 ///
-/// Sources: Romano, Sesia, Candès, "Classification with valid and adaptive coverage", NeurIPS 2020; Zargarbashi, Antonelli,
+/// Sources: Romano, Sesia, Candès, "Classification with valid and adaptive coverage", NeurIPS 2020. Zargarbashi, Antonelli,
 /// Bojchevski, "Conformal prediction sets for graph neural networks", ICML 2023 (averages over neighbours).
 #pragma once
 

@@ -9,8 +9,8 @@
 /// β₀ = β₁ is plain temperature scaling (uncertainty/temperature.hpp). The NLL is convex in (β₀, β₁): both are found by
 /// Newton's method within the same bounds. math: "Temperature scaling on graphs" (6.10).
 ///
-/// It follows the idea of Hsu, Shen, Tomani, Cremers, "What makes graph neural networks miscalibrated?", NeurIPS 2022 (GATS):
-/// a temperature per node that depends on its neighbourhood. Theirs has attention and six terms.
+/// It has a temperature per node that depends on its neighbourhood, which is the idea of GATS. Source: Hsu, Shen, Tomani,
+/// Cremers, "What makes graph neural networks miscalibrated?", NeurIPS 2022. Theirs has attention and six terms.
 #pragma once
 
 #include <algorithm>
@@ -213,8 +213,8 @@ namespace sheafnn::uncertainty {
 /// softmax(logits_u / T_u) for every node, T_u = temperature.of(agreement_u).
 ///
 /// \param logits  n × C, row-major; log-probabilities serve as logits
-/// \throws std::invalid_argument  a size that does not match, a temperature that is not positive and finite, an agreement out
-///                                of range, or a logit that is not finite
+/// \throws std::invalid_argument  a size that does not match; an agreement out of range
+/// \throws std::invalid_argument  a temperature that is not positive and finite; a logit that is not finite
 [[nodiscard]] inline std::vector<double> apply_graph_temperature(std::span<const double> logits, Index class_count,
                                                                  std::span<const double> agreement,
                                                                  const GraphTemperature& temperature) {

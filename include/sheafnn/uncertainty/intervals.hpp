@@ -170,8 +170,8 @@ namespace sheafnn::uncertainty {
 /// \param nodes        the calibration rows, which must not have served to train or to choose the model
 /// \param coverage     γ, in (0, 1)
 /// \returns            k thresholds
-/// \throws std::invalid_argument  sizes that do not match; a node or γ out of range; at a node, a prediction that is not
-///                                finite, or a deviation that is not positive and finite
+/// \throws std::invalid_argument  sizes that do not match; a node or γ out of range
+/// \throws std::invalid_argument  at a node, a prediction that is not finite, or a deviation that is not positive and finite
 [[nodiscard]] inline std::vector<double> residual_thresholds(std::span<const double> targets,
                                                              std::span<const double> predictions,
                                                              std::span<const double> deviations, Index columns,

@@ -1,8 +1,9 @@
 /// \file
 /// Uncertainty from several sampled class distributions per node: entropy, epistemic variance, mutual information.
 ///
-/// With p_k the sampled distributions of a node and p̄ their mean: predictive entropy H[p̄], epistemic variance =
-/// mean over classes of the variance over samples, mutual information H[p̄] − mean H[p_k]. Ensembles of models add theirs.
+/// Let p_k be the sampled distributions of a node and p̄ their mean. The predictive entropy is H[p̄], and the mutual
+/// information H[p̄] − mean H[p_k]. The epistemic variance is the mean over classes of the variance over samples. Ensembles of
+/// models add theirs.
 #pragma once
 
 #include <algorithm>

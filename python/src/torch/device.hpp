@@ -1,5 +1,5 @@
 /// \file
-/// Layers and networks of sheafnn.torch on CUDA devices, in a shared library of their own: what nvcc makes of Eigen must not
+/// Layers and networks of sheafnn.torch on CUDA devices, in a shared library of their own. What nvcc makes of Eigen must not
 /// meet what the C++ compiler makes of it. A build without it has no_device.cpp in its place.
 #pragma once
 
