@@ -1,5 +1,5 @@
 /// \file
-/// Arrays of NumPy's .npy format in pieces: NpyStream reads one of an archive, NpyStreamWriter writes a file whose number of
+/// Arrays of NumPy's .npy format in pieces. NpyStream reads one of an archive. NpyStreamWriter writes a file whose number of
 /// rows is known at its end.
 #pragma once
 

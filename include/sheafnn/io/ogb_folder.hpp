@@ -336,9 +336,9 @@ inline void write_masks(const NewFolder& folder, const Split& split, Index n) {
 /// \param folder   a new folder, or an empty one. It is there with all files, or not at all
 /// \param missing  the texts that are unknown labels, besides `nan`
 /// \throws std::invalid_argument  options out of range
-/// \throws std::runtime_error     as load_ogb() in training; also for missing labels or splits, several splits without a name,
-///                                a feature that is too large for single precision, features in Fortran order, or a folder
-///                                that is there already or cannot be written
+/// \throws std::runtime_error     as load_ogb() in training. Also missing labels or splits, or several splits without a name.
+///                                Features in Fortran order, or too large for single precision. A folder that is there
+///                                already or cannot be written
 inline OgbConverted convert_ogb(const std::filesystem::path& ogb, const std::filesystem::path& folder,
                                 const OgbConversion& options = {}, const MissingLabels& missing = {}) {
   require(options.arcs >= 1, "arcs", options.arcs, "must be at least 1");
