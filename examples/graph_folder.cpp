@@ -31,8 +31,9 @@ int main(int argc, char** argv) {
     auto* partition = app.add_subcommand(
         "partition",
         "writes a copy of a folder with its nodes sorted by the parts of METIS, one part for each rank");
-    auto* ogb = app.add_subcommand(
-        "ogb", "writes the task of an unpacked folder of the Open Graph Benchmark; one rank does all");
+    auto* ogb =
+        app.add_subcommand("ogb",
+                           "writes the task of an unpacked folder of the Open Graph Benchmark; one rank does all");
     for (auto* command : {generate, convert}) {
       command->add_option("--folder", folder, "folder to write")->required();
       command->add_option("--nodes", options.nodes, "number of nodes")->required();
@@ -80,7 +81,8 @@ int main(int argc, char** argv) {
     if (ogb->parsed()) {
       if (!ranks.is_root()) return 0;
       const sheafnn::io::OgbConverted made = sheafnn::io::convert_ogb(from, folder, conversion);
-      std::printf("%s: %td nodes, %td edges, %td features\n", folder.c_str(), made.nodes, made.edges, made.features);
+      std::printf("%s: %td nodes, %td edges, %td features\n", folder.c_str(), made.nodes, made.edges,
+                  made.features);
       if (made.self_loops + made.duplicates > 0) {
         std::printf("left out: %td self-loops, %td repeated edges\n", made.self_loops, made.duplicates);
       }

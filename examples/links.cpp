@@ -224,10 +224,9 @@ void run(Settings s, const sheafnn::Dataset& data) {
   const programs::Interruption interruption;
   s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
   const bool bayesian = s.model == "bsnn";
-  const links_program::Outcome outcome =
-      links_program::train({data, links, s.score.value_or(task.default_score()), s.network, s.train, bayesian,
-                            task.class_count(), targets.scaled,
-                            links_program::checkpoint_notes(task, data, s.split)});
+  const links_program::Outcome outcome = links_program::train(
+      {data, links, s.score.value_or(task.default_score()), s.network, s.train, bayesian, task.class_count(),
+       targets.scaled, links_program::checkpoint_notes(task, data, s.split)});
   const sheafnn::TrainResult& r = outcome.result;
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
   if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
@@ -268,10 +267,10 @@ void rank(const Settings& s, const sheafnn::Dataset& data, const Loaded& loaded)
   std::vector<Edge> pairs;
   if (own) {
     links_program::PairTask task = loaded.task;
-    split = links_program::split_pairs(
-                data, task, "--load", task.numbers(),
-                links_program::checkpoint_split("--load", s.load, loaded.file.metadata, data))
-                .edges;
+    split =
+        links_program::split_pairs(data, task, "--load", task.numbers(),
+                                   links_program::checkpoint_split("--load", s.load, loaded.file.metadata, data))
+            .edges;
     pairs = unknown_edges(data);
     if (pairs.empty()) pairs = test_pairs(split);
     sheafnn::require(!pairs.empty(), "--load", s.load,
@@ -287,7 +286,8 @@ void rank(const Settings& s, const sheafnn::Dataset& data, const Loaded& loaded)
   const char* const what = loaded.task.links() ? "ranked" : "predicted";
   if (own) {
     std::printf("%s: %td nodes, %td edges, of which the network sees %td; %zu pairs of its training %s\n",
-                data.name.c_str(), data.node_count(), data.graph.edge_count(), seen.edge_count(), pairs.size(), what);
+                data.name.c_str(), data.node_count(), data.graph.edge_count(), seen.edge_count(), pairs.size(),
+                what);
   } else {
     std::printf("%s: %td nodes, %td edges, which the network sees; %zu pairs %s\n", data.name.c_str(),
                 data.node_count(), data.graph.edge_count(), pairs.size(), what);
@@ -316,14 +316,16 @@ int main(int argc, char** argv) {
   auto* save = files->add_option("--save", s.save,
                                  "write the trained network to this .safetensors file, which Python reads");
   files
-      ->add_option("--candidates", s.candidates,
-                   "CSV file with pairs to rank or predict, as edges.csv has them (default: edges with unknown labels or "
-                   "numbers, or else the test pairs)")
+      ->add_option(
+          "--candidates", s.candidates,
+          "CSV file with pairs to rank or predict, as edges.csv has them (default: edges with unknown labels or "
+          "numbers, or else the test pairs)")
       ->needs(ranking);
   files
-      ->add_option("--load", s.load,
-                   "rank or predict with the network of this .safetensors file. It sees all edges for --candidates, and "
-                   "the edges of its training otherwise")
+      ->add_option(
+          "--load", s.load,
+          "rank or predict with the network of this .safetensors file. It sees all edges for --candidates, and "
+          "the edges of its training otherwise")
       ->needs(ranking)
       ->excludes(save)
       ->excludes(labels)

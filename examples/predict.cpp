@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/datasets.hpp>
@@ -16,6 +15,7 @@
 #include <sheafnn/io/option_text.hpp>
 #include <sheafnn/io/sheaf_use_text.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -146,7 +146,8 @@ void print_accuracy(double share, const char* nodes) {
 /// The nodes of a folder that --nodes names.
 std::vector<std::int32_t> chosen_nodes(const sheafnn::io::FolderRows& rows, const std::string& nodes) {
   const sheafnn::Split& split = rows.split();
-  if (nodes != "all") return nodes == "train" ? split.train : nodes == "validation" ? split.validation : split.test;
+  if (nodes != "all")
+    return nodes == "train" ? split.train : nodes == "validation" ? split.validation : split.test;
   std::vector<std::int32_t> r(static_cast<std::size_t>(rows.node_count()));
   std::iota(r.begin(), r.end(), 0);
   return r;
@@ -183,8 +184,8 @@ void predict_folder(const Settings& s, const sheafnn::io::TensorFile& checkpoint
   for (std::size_t first = 0; first < nodes.size(); first += piece) {
     const std::span<const std::int32_t> some =
         std::span(nodes).subspan(first, std::min(piece, nodes.size() - first));
-    const sheafnn::Prediction p = entry.predict_on_samples(
-        s.model, checkpoint, programs::is_bayesian(info.model), rows, some, fan_outs, s.options);
+    const sheafnn::Prediction p = entry.predict_on_samples(s.model, checkpoint, programs::is_bayesian(info.model),
+                                                           rows, some, fan_outs, s.options);
     write(csv.lines(p, [&](std::size_t row) { return some[row]; }));
     entropy = std::accumulate(p.entropy.begin(), p.entropy.end(), entropy);
     information = std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), information);
@@ -210,8 +211,8 @@ void refuse_idle_options(const CLI::App& app, bool folder) {
     sheafnn::require(folder || app.get_option(name)->count() == 0, name, app.get_option(name)->as<std::string>(),
                      "belongs to a --dataset that is a folder of .npy arrays");
   }
-  for (const char* name : {"--device", "--sheaf", "--sheaf-layer", "--posterior-coverage", "--given-sheaf",
-                           "--missing-labels"}) {
+  for (const char* name :
+       {"--device", "--sheaf", "--sheaf-layer", "--posterior-coverage", "--given-sheaf", "--missing-labels"}) {
     sheafnn::require(!folder || app.get_option(name)->count() == 0, name, app.get_option(name)->as<std::string>(),
                      "belongs to a graph in memory; the rows of a folder of .npy arrays are read one by one");
   }

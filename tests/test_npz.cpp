@@ -1032,7 +1032,8 @@ TEST_CASE("load_npz: labels and numbers of edges") {
   CHECK(data.edge_labels == Labels{0, 1, 1});
   CHECK(data.edge_class_names == std::vector<std::string>{"-1", "1", "7"});
   CHECK(data.edge_targets.empty());
-  arrays["edge_weight"] = npy<double>({5, 1}, {2.5, unknown, 0.1, 9, 2.5});  // a key that is refused where it is not read
+  arrays["edge_weight"] =
+      npy<double>({5, 1}, {2.5, unknown, 0.1, 9, 2.5});  // a key that is refused where it is not read
   data = read(arrays, hours);
   CHECK(data.edge_labels.empty());
   REQUIRE(data.edge_targets.size() == 3);

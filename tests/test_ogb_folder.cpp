@@ -61,7 +61,8 @@ struct Raw {
     std::ostringstream edges, rows, of_nodes;
     rows.precision(9);
     for (std::size_t e = 0; e < from.size(); ++e) edges << from[e] << ',' << to[e] << '\n';
-    for (std::size_t k = 0; k < features.size(); ++k) rows << features[k] << (k % columns == columns - 1 ? '\n' : ',');
+    for (std::size_t k = 0; k < features.size(); ++k)
+      rows << features[k] << (k % columns == columns - 1 ? '\n' : ',');
     for (const double label : labels) of_nodes << label << '\n';
     folder.write("raw/num-node-list.csv", std::to_string(nodes) + "\n");
     folder.write("raw/edge.csv", edges.str());
@@ -151,7 +152,8 @@ TEST_CASE("a training on a converted folder is the training in memory") {
   const sheafnn::io::FolderRows rows(made / "big");
   const auto train = [&](const sheafnn::GraphRows& of) {
     Model model({.features = columns, .channels = 4, .layers = 2, .classes = 3}, 1);
-    return sheafnn::train_on_samples(model, of, data.splits[0], {.fan_outs = {3, 2}}, {.epochs = 3, .batch_size = 8});
+    return sheafnn::train_on_samples(model, of, data.splits[0], {.fan_outs = {3, 2}},
+                                     {.epochs = 3, .batch_size = 8});
   };
   const sheafnn::TrainResult in_memory = train(sheafnn::DatasetRows(data)), on_disk = train(rows);
   REQUIRE(on_disk.history.size() == 3);
@@ -169,22 +171,17 @@ TEST_CASE("a converter refuses what the loader refuses, and leaves nothing behin
     };
     const auto of = [&](const auto& call) { return without_folder(test::message_of<std::exception>(call)); };
     const std::string loader = of([&] { static_cast<void>(sheafnn::io::load_ogb(raw.folder.path())); }),
-                      converter =
-                          of([&] { static_cast<void>(sheafnn::io::convert_ogb(raw.folder.path(), made / "big", options)); });
+                      converter = of([&] {
+                        static_cast<void>(sheafnn::io::convert_ogb(raw.folder.path(), made / "big", options));
+                      });
     CHECK(left(made).empty());
     return std::pair(loader, converter);
   };
-  const std::pair<const char*, const char*> tables[] = {{"raw/num-node-list.csv", "60\n3\n"},
-                                                        {"raw/edge.csv", "0,60\n"},
-                                                        {"raw/edge.csv", "0\n"},
-                                                        {"raw/node-feat.csv", "1,nan\n"},
-                                                        {"raw/node-feat.csv", "1,2\n"},
-                                                        {"raw/node-label.csv", "1\n2\n"},
-                                                        {"raw/node-label.csv", "1,2\n"},
-                                                        {"raw/edge-feat.csv", "1\n"},
-                                                        {"split/random/train.csv", ""},
-                                                        {"split/random/test.csv", "1\n"},
-                                                        {"split/random/valid.csv", "70\n"}};
+  const std::pair<const char*, const char*> tables[] = {
+      {"raw/num-node-list.csv", "60\n3\n"}, {"raw/edge.csv", "0,60\n"},        {"raw/edge.csv", "0\n"},
+      {"raw/node-feat.csv", "1,nan\n"},     {"raw/node-feat.csv", "1,2\n"},    {"raw/node-label.csv", "1\n2\n"},
+      {"raw/node-label.csv", "1,2\n"},      {"raw/edge-feat.csv", "1\n"},      {"split/random/train.csv", ""},
+      {"split/random/test.csv", "1\n"},     {"split/random/valid.csv", "70\n"}};
   for (const auto& [name, text] : tables) {
     const Raw raw(false);
     raw.folder.write(name, text);

@@ -177,7 +177,8 @@ struct PairTargets {
     sheafnn::io::parse_option("edge_split.seed", texts["seed"], r.seed);
     sheafnn::for_each_option(
         [&](const sheafnn::Option& option, auto& value) {
-          sheafnn::io::parse_option("edge_split." + std::string(option.key), texts[std::string(option.key)], value);
+          sheafnn::io::parse_option("edge_split." + std::string(option.key), texts[std::string(option.key)],
+                                    value);
         },
         r);
     return r;

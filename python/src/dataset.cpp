@@ -111,7 +111,8 @@ void set_edge_types(Dataset& data, const Input<std::int64_t>& pairs, const std::
 void set_edge_values(Dataset& data, const Input<std::int32_t>& labels, std::vector<std::string> class_names,
                      const Input<double>& targets) {
   for (const std::size_t count : {labels.size(), targets.size()}) {
-    sheafnn::require(count == 0 || count == static_cast<std::size_t>(data.graph.edge_count()), "edge values", count,
+    sheafnn::require(count == 0 || count == static_cast<std::size_t>(data.graph.edge_count()), "edge values",
+                     count,
                      sheafnn::detail::concat("must be one for each of ", data.graph.edge_count(), " edges"));
   }
   data.edge_labels = vector_of(labels);
@@ -214,17 +215,16 @@ void bind_dataset(nb::module_& module) {
          const std::string& edge_labels, const std::string& edge_target) {
         const GilRelease release;
         if (targets) sheafnn::io::check_target_names("targets", *targets);
-        Dataset r =
-            sheafnn::io::load_dataset(path, {},
-                                      prediction   ? sheafnn::DatasetUse::prediction
-                                      : own_splits ? sheafnn::DatasetUse::own_splits
-                                                   : sheafnn::DatasetUse::training,
-                                      {.missing_labels = std::move(missing_labels),
-                                       .edge_types = edge_types,
-                                       .node_types = node_types,
-                                       .targets = std::move(targets).value_or(std::vector<std::string>()),
-                                       .edge_labels = edge_labels,
-                                       .edge_target = edge_target});
+        Dataset r = sheafnn::io::load_dataset(path, {},
+                                              prediction   ? sheafnn::DatasetUse::prediction
+                                              : own_splits ? sheafnn::DatasetUse::own_splits
+                                                           : sheafnn::DatasetUse::training,
+                                              {.missing_labels = std::move(missing_labels),
+                                               .edge_types = edge_types,
+                                               .node_types = node_types,
+                                               .targets = std::move(targets).value_or(std::vector<std::string>()),
+                                               .edge_labels = edge_labels,
+                                               .edge_target = edge_target});
         using sheafnn::io::detail::require_edge_values;
         if (!edge_labels.empty()) require_edge_values("edge_labels", edge_labels, r.edge_labels);
         if (!edge_target.empty()) require_edge_values("edge_target", edge_target, r.edge_targets);

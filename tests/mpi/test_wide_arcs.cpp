@@ -126,7 +126,8 @@ TEST_CASE("every lane of a pack draws at its own upper bits") {
     numbers[k].store(values);
     for (int lane = 0; lane < P::width; ++lane) {
       const auto words = stream.words(lower[lane], static_cast<std::uint32_t>(k / 4), upper[lane]);
-      CHECK(values[lane] == doctest::Approx(sheafnn::normals_from_words<double>(words).value[k % 4]).epsilon(1e-14));
+      CHECK(values[lane] ==
+            doctest::Approx(sheafnn::normals_from_words<double>(words).value[k % 4]).epsilon(1e-14));
     }
   }
 }

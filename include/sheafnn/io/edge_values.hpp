@@ -64,9 +64,9 @@ template <class T, class Known>
   std::vector<T> r;
   const auto same = [&](std::size_t i, std::size_t j) { return of_pairs[i] == of_pairs[j]; };
   const auto differs = [&](std::size_t i, std::size_t first) {
-    throw std::runtime_error(sheafnn::detail::concat(texts.place(i), " is '", printable(texts.texts[i]), "', and '",
-                                                     printable(texts.texts[first]), "' ", texts.other(first),
-                                                     ", which is the same edge"));
+    throw std::runtime_error(sheafnn::detail::concat(texts.place(i), " is '", printable(texts.texts[i]),
+                                                     "', and '", printable(texts.texts[first]), "' ",
+                                                     texts.other(first), ", which is the same edge"));
   };
   const auto says = [&](std::size_t i) { return known(of_pairs[i]); };
   for (const std::size_t i : sheafnn::detail::first_pairs(graph, texts.pairs, says, same, differs)) {
@@ -81,8 +81,8 @@ inline void read_edge_labels(const Graph& graph, const PairTexts& texts, const M
   EncodedLabels labels =
       read_label_texts({texts.texts.begin(), texts.texts.end()}, missing, texts.name, texts.place, false);
   columns.class_names = std::move(labels.class_names);
-  columns.labels = values_of_edges<std::int32_t>(graph, texts, labels.codes, -1,
-                                                 [](std::int32_t label) { return label >= 0; });
+  columns.labels =
+      values_of_edges<std::int32_t>(graph, texts, labels.codes, -1, [](std::int32_t label) { return label >= 0; });
 }
 /// Numbers of edges. \param of_pairs  NaN where unknown
 inline void read_edge_targets(const Graph& graph, const PairTexts& texts, const std::vector<double>& of_pairs,

@@ -116,12 +116,14 @@ inline void read_edge_values(const NpzArchive& archive, const Graph& graph, cons
   const auto count = static_cast<Index>(pairs->size());
   const std::vector<std::string> values = entry_texts(archive, key, count, labels ? "label" : "number", "edges");
   const std::string name = sheafnn::detail::concat(archive.file(), ": ", printable(key));
-  const PairTexts texts{*pairs, values, name, [&](std::size_t i) { return sheafnn::detail::concat(name, "[", i, "]"); },
+  const PairTexts texts{*pairs, values, name,
+                        [&](std::size_t i) { return sheafnn::detail::concat(name, "[", i, "]"); },
                         [](std::size_t i) { return sheafnn::detail::concat("at ", i); }};
   if (labels) return read_edge_labels(graph, texts, rules.missing, columns);
   const std::vector<double> numbers = archive.array(key).values<double>();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (std::isinf(numbers[i])) fail(texts.place(i), "is infinite; numbers of edges are finite, or NaN where unknown");
+    if (std::isinf(numbers[i]))
+      fail(texts.place(i), "is infinite; numbers of edges are finite, or NaN where unknown");
   }
   read_edge_targets(graph, texts, numbers, columns);
 }

@@ -34,8 +34,9 @@ namespace detail {
 class OgbTable {
  public:
   explicit OgbTable(const std::filesystem::path& name)
-      : path_(file_of(name)),
-        lines_(path_.string(), [file = std::make_shared<GzipReader>(path_)](Bytes& to) { return file->append(to); }) {}
+      : path_(file_of(name)), lines_(path_.string(), [file = std::make_shared<GzipReader>(path_)](Bytes& to) {
+          return file->append(to);
+        }) {}
   [[nodiscard]] static bool exists(const std::filesystem::path& name) {
     std::error_code error;
     return std::filesystem::exists(file_of(name), error);

@@ -110,7 +110,8 @@ class ArcFiles {
   [[nodiscard]] std::size_t count() const noexcept { return first_.size(); }
   /// \throws std::runtime_error  it cannot be written
   void add(std::int32_t from, std::int32_t to) {
-    const auto i = static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), from) - first_.begin() - 1);
+    const auto i =
+        static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), from) - first_.begin() - 1);
     const std::uint64_t arc = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
     files_[i].write(reinterpret_cast<const char*>(&arc), sizeof(arc));
     if (!files_[i]) fail(names_[i].string(), "cannot be written");
@@ -122,7 +123,8 @@ class ArcFiles {
   [[nodiscard]] std::vector<std::uint64_t> take(std::size_t i) {
     files_[i].close();
     if (!files_[i]) fail(names_[i].string(), "cannot be written");
-    std::vector<std::uint64_t> r(static_cast<std::size_t>(std::filesystem::file_size(names_[i]) / sizeof(std::uint64_t)));
+    std::vector<std::uint64_t> r(
+        static_cast<std::size_t>(std::filesystem::file_size(names_[i]) / sizeof(std::uint64_t)));
     std::ifstream file(names_[i], std::ios::binary);
     file.read(reinterpret_cast<char*>(r.data()), static_cast<std::streamsize>(r.size() * sizeof(std::uint64_t)));
     if (!file) fail(names_[i].string(), "cannot be read");
@@ -216,8 +218,8 @@ inline void write_ogb_graph(const NewFolder& folder, const std::filesystem::path
 }
 
 /// Writes features.npy, in single precision. \returns p
-inline Index write_ogb_features(const NewFolder& folder, const std::filesystem::path& raw, const NpzArchive* archive,
-                                Index n) {
+inline Index write_ogb_features(const NewFolder& folder, const std::filesystem::path& raw,
+                                const NpzArchive* archive, Index n) {
   std::optional<NpyStreamWriter<float>> file;
   std::vector<float> numbers;
   const auto open = [&](Index columns) {
@@ -300,8 +302,9 @@ inline void write_ogb_labels(const NewFolder& folder, const std::filesystem::pat
 }
 
 inline void write_masks(const NewFolder& folder, const Split& split, Index n) {
-  const std::pair<const char*, const std::vector<std::int32_t>*> sets[] = {
-      {"train_mask.npy", &split.train}, {"val_mask.npy", &split.validation}, {"test_mask.npy", &split.test}};
+  const std::pair<const char*, const std::vector<std::int32_t>*> sets[] = {{"train_mask.npy", &split.train},
+                                                                           {"val_mask.npy", &split.validation},
+                                                                           {"test_mask.npy", &split.test}};
   for (const auto& [name, nodes] : sets) {
     std::vector<std::int32_t> mask(static_cast<std::size_t>(n));
     for (const std::int32_t u : *nodes) mask[static_cast<std::size_t>(u)] = 1;

@@ -220,7 +220,8 @@ class ZipEntryReader {
       detail::fail(where_, "uses compression method ", entry.method,
                    "; only 0 (stored) and 8 (deflated) are supported");
     }
-    input_ = archive.content_.subspan(archive.data_begin(entry, where_), static_cast<std::size_t>(entry.stored_size));
+    input_ =
+        archive.content_.subspan(archive.data_begin(entry, where_), static_cast<std::size_t>(entry.stored_size));
     if (!deflated_ && entry.size != entry.stored_size) {
       detail::fail(where_, "is stored, yet its sizes differ: ", entry.stored_size, " and ", entry.size);
     }
@@ -256,8 +257,8 @@ class ZipEntryReader {
 
  private:
   [[noreturn]] void refuse() const {
-    detail::fail(where_, "is corrupt; ", used_, " of ", input_.size(), " compressed bytes gave ", made_, " of ", size_,
-                 " bytes");
+    detail::fail(where_, "is corrupt; ", used_, " of ", input_.size(), " compressed bytes gave ", made_, " of ",
+                 size_, " bytes");
   }
   /// At least one byte, or none at the end of what is compressed.
   std::size_t take(std::span<unsigned char> to) {

@@ -35,7 +35,8 @@ inline void require_noise_addresses(std::string_view what, Index count) {
 /// Draws K packs for W ids. draw(stream, out) draws for their lower 32 bits; it is called once for each of the different
 /// upper bits, and lanes are chosen. \param upper  of every lane, or null: 0
 template <int K, class S, int W, class Draw>
-SHEAFNN_INLINE void draw_lanes(const Stream& stream, const std::uint32_t* upper, Pack<S, W>* out, const Draw& draw) {
+SHEAFNN_INLINE void draw_lanes(const Stream& stream, const std::uint32_t* upper, Pack<S, W>* out,
+                               const Draw& draw) {
   if (upper == nullptr) return draw(stream, out);
   S chosen[K][W];
   for (int first = 0; first < W; ++first) {
