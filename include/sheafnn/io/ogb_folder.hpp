@@ -37,7 +37,7 @@ namespace sheafnn::io {
 /// How convert_ogb() reads.
 struct OgbConversion {
   std::string split = {};       ///< name of a folder in split/; empty: the only one
-  Index arcs = Index{1} << 24;  ///< that are sorted at a time, ≥ 1; more where a node or 1/128 of all has more
+  Index arcs = Index{1} << 24;  ///< that are sorted at a time, ≥ 1; more where a node or 1/100 of all has more
 };
 
 /// What convert_ogb() wrote.
@@ -56,7 +56,8 @@ class NewFolder {
   explicit NewFolder(const std::filesystem::path& path)
       : path_(path.has_filename() ? path : path.parent_path()), temporary_(path_) {
     std::error_code error;
-    if (std::filesystem::exists(path_, error) && !std::filesystem::is_empty(path_, error)) {
+    const bool empty = std::filesystem::is_directory(path_, error) && std::filesystem::is_empty(path_, error);
+    if (std::filesystem::exists(path_, error) && !empty) {
       fail(path_.string(), "exists already; name a new folder");
     }
     temporary_ += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
@@ -90,10 +91,10 @@ class ArcFiles {
  public:
   /// \param degree  about the number of arcs of every node
   ArcFiles(const NewFolder& folder, std::span<const std::uint32_t> degree, Index arcs) {
-    constexpr Index most_files = 128;  // systems allow 256 open ones
+    constexpr Index share = 100;  // at most twice as many files are open, and systems allow 256
     Index total = 0;
     for (const std::uint32_t d : degree) total += d;
-    const Index size = std::max(arcs, total / most_files + 1);
+    const Index size = std::max(arcs, total / share + 1);
     Index in_last = size;
     for (std::size_t u = 0; u < degree.size(); ++u) {
       if (first_.empty() || (in_last > 0 && in_last + Index{degree[u]} > size)) {

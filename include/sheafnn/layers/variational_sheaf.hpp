@@ -255,9 +255,10 @@ class VariationalSheaf {
   template <int Width>
   SHEAFNN_INLINE void draw_stream(const Stream& stream, const std::uint32_t* ids, const std::uint32_t* upper,
                                   Pack<S, Width>* draw) const {
-    detail::draw_lanes<Q::noise_size>(stream, upper, draw, [&](const Stream& of_ids, Pack<S, Width>* out) {
+    const auto draw_all = [&](const Stream& of_ids, Pack<S, Width>* out) SHEAFNN_INLINE_LAMBDA {
       q_.draw_noise(of_ids, Pack<std::uint32_t, Width>::load(ids), out);
-    });
+    };
+    detail::draw_lanes<Q::noise_size>(stream, upper, draw, draw_all);
   }
   static void gather_explicit(const S* values, const std::int32_t* arcs, P* draw) {
     P rows[Q::noise_size];
