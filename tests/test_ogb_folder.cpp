@@ -124,7 +124,8 @@ TEST_CASE("a converted OGB folder is the graph that the loader reads") {
     const sheafnn::Dataset data = sheafnn::io::load_ogb(raw.folder.path());
     const test::TemporaryFolder made;
     sheafnn::io::Bytes expected;
-    for (const Index arcs : {Index{1} << 24, Index{40}, Index{1}}) {  // one range, several, one for each node with arcs
+    for (const Index arcs :
+         {Index{1} << 24, Index{40}, Index{1}}) {  // one range, several, one for each node with arcs
       CAPTURE(arcs);
       const std::filesystem::path folder = made / std::to_string(arcs);
       const sheafnn::io::OgbConverted counts = sheafnn::io::convert_ogb(raw.folder.path(), folder, {.arcs = arcs});

@@ -278,9 +278,10 @@ class AttentionScores {
         }
         for (Index k = 0; k < heads_; k += 4) {
           P block[4];
-          detail::draw_lanes<4>(noise.stream, wide ? upper : nullptr, block, [&](const Stream& stream, P* out) SHEAFNN_INLINE_LAMBDA {
-            fill_normals<4>(out, stream, Word::load(ids), static_cast<std::uint32_t>(k / 4));
-          });
+          detail::draw_lanes<4>(noise.stream, wide ? upper : nullptr, block,
+                                [&](const Stream& stream, P* out) SHEAFNN_INLINE_LAMBDA {
+                                  fill_normals<4>(out, stream, Word::load(ids), static_cast<std::uint32_t>(k / 4));
+                                });
           for (Index i = 0; i < 4 && k + i < heads_; ++i) {
             S values[W];
             block[i].store(values);
