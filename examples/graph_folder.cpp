@@ -1,12 +1,15 @@
 /// \file
-/// Writes folders of .npy arrays: synthetic graphs of any size, and the arcs of a list of edges. The ranks of train_mpi read
-/// the rows of their own nodes. All ranks write; each needs memory for one range of nodes.
+/// Writes folders of .npy arrays: synthetic graphs of any size, the arcs of a list of edges, and the tasks of the Open Graph
+/// Benchmark. large_graph reads the rows that it needs, and the ranks of train_mpi those of their own nodes. All ranks write;
+/// each needs memory for one range of nodes.
 ///
 ///     mpirun -n 4 build/mpi/examples/graph_folder generate --folder big --nodes 10000000
 ///     mpirun -n 4 build/mpi/examples/graph_folder convert --folder own --edges edges.txt --nodes 50000
+///     build/mpi/examples/graph_folder ogb --from ogbn_products --folder products
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <sheafnn/distributed.hpp>
+#include <sheafnn/io/ogb_folder.hpp>
 #include <string>
 
 #include "models/program.hpp"
@@ -16,9 +19,10 @@ int main(int argc, char** argv) {
   return mpi::run(argc, argv, [&] {
     mpi::Communicator ranks;
     mpi::FolderOptions options;
-    std::string folder, edges, output;
+    sheafnn::io::OgbConversion conversion;
+    std::string folder, edges, output, from;
     int parts = 1;
-    CLI::App app("Writes a folder of .npy arrays for train_mpi.", "graph_folder");
+    CLI::App app("Writes a folder of .npy arrays for large_graph and train_mpi.", "graph_folder");
     app.require_subcommand(1);
     auto* generate = app.add_subcommand("generate", "writes a synthetic graph with features, labels and masks");
     auto* convert =
@@ -27,6 +31,9 @@ int main(int argc, char** argv) {
     auto* partition = app.add_subcommand(
         "partition",
         "writes a copy of a folder with its nodes sorted by the parts of METIS, one part for each rank");
+    auto* ogb =
+        app.add_subcommand("ogb",
+                           "writes the task of an unpacked folder of the Open Graph Benchmark; one rank does all");
     for (auto* command : {generate, convert}) {
       command->add_option("--folder", folder, "folder to write")->required();
       command->add_option("--nodes", options.nodes, "number of nodes")->required();
@@ -38,6 +45,11 @@ int main(int argc, char** argv) {
     partition->add_option("--folder", folder, "folder to read")->required();
     partition->add_option("--output", output, "folder to write")->required();
     partition->add_option("--parts", parts, "number of parts")->required();
+    ogb->add_option("--from", from, "folder to read, with raw and split in it")->required();
+    ogb->add_option("--folder", folder, "new folder to write")->required();
+    ogb->add_option("--split", conversion.split, "name of the split; not needed where there is only one");
+    ogb->add_option("--arcs", conversion.arcs, "number of arcs that are sorted at a time, 8 bytes each")
+        ->capture_default_str();
     convert->add_option("--edges", edges, "text file with two node numbers per edge")->required();
     generate->add_option("--reach", options.reach, "half of the largest number of neighbours")
         ->capture_default_str();
@@ -63,6 +75,19 @@ int main(int argc, char** argv) {
       if (ranks.is_root()) {
         std::printf("%s: %td nodes in %d parts, %td of %td edges cut\n", output.c_str(), made.nodes, parts,
                     made.cut, made.edges);
+      }
+      return 0;
+    }
+    if (ogb->parsed()) {
+      if (!ranks.is_root()) return 0;
+      const sheafnn::io::OgbConverted made = sheafnn::io::convert_ogb(from, folder, conversion);
+      std::printf("%s: %td nodes, %td edges, %td features\n", folder.c_str(), made.nodes, made.edges,
+                  made.features);
+      if (made.self_loops + made.duplicates > 0) {
+        std::printf("left out: %td self-loops, %td repeated edges\n", made.self_loops, made.duplicates);
+      }
+      for (std::size_t c = 0; c < made.class_names.size(); ++c) {
+        std::printf("class %zu: label %s\n", c, made.class_names[c].c_str());
       }
       return 0;
     }

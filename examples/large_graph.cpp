@@ -56,8 +56,7 @@ int main(int argc, char** argv) {
   app.add_option("--maps", s.maps, "restriction maps: " + programs::joined(programs::maps_names))
       ->capture_default_str();
   app.add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 1 to 5")->capture_default_str();
-  app.add_option("--fan-outs", s.sampling.fan_outs,
-                 "number of neighbours that are drawn for a node at distance 0, 1, ... of the targets (0: all)")
+  app.add_option("--fan-outs", s.sampling.fan_outs, programs::fan_outs_text)
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--save", s.save, "write the trained network to this .safetensors file");

@@ -5,6 +5,7 @@
 ///
 ///     links --dataset people --save links.safetensors
 ///     links --dataset people --load links.safetensors --candidates pairs.csv --ranking ranking.csv
+///     links --dataset people --load links.safetensors --ranking test_pairs.csv
 ///     links --dataset people --edge-labels sign --predictions signs.csv
 #include <cmath>
 #include <cstdio>
@@ -185,6 +186,12 @@ void print_test(const links_program::PairTask& task, const links_program::PairTa
   }
 }
 
+std::vector<Edge> test_pairs(const sheafnn::EdgeTargets& targets) {
+  std::vector<Edge> r;
+  for (const std::int32_t t : targets.split.test) r.push_back(targets.pairs[static_cast<std::size_t>(t)]);
+  return r;
+}
+
 /// The edges whose label or number is not known.
 std::vector<Edge> unknown_edges(const sheafnn::Dataset& data) {
   std::vector<Edge> r;
@@ -217,16 +224,15 @@ void run(Settings s, const sheafnn::Dataset& data) {
   const programs::Interruption interruption;
   s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
   const bool bayesian = s.model == "bsnn";
-  const links_program::Outcome outcome =
-      links_program::train({data, links, s.score.value_or(task.default_score()), s.network, s.train, bayesian,
-                            task.class_count(), targets.scaled, task.notes()});
+  const links_program::Outcome outcome = links_program::train(
+      {data, links, s.score.value_or(task.default_score()), s.network, s.train, bayesian, task.class_count(),
+       targets.scaled, links_program::checkpoint_notes(task, data, s.split)});
   const sheafnn::TrainResult& r = outcome.result;
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
   if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
   const links_program::Trained network{"the network", outcome.checkpoint, bayesian};
   const Predictor predictor(network, task, links.graph, data, programs::best_epoch_options(s.train, r.best_epoch));
-  std::vector<Edge> test;
-  for (const std::int32_t t : links.split.test) test.push_back(links.pairs[static_cast<std::size_t>(t)]);
+  const std::vector<Edge> test = test_pairs(links);
   if (!test.empty()) print_test(task, targets, r, predictor, test, s.hits);
   if (s.ranking.empty()) return;
   const std::vector<Edge>& pairs = candidates.empty() ? test : candidates;
@@ -252,17 +258,40 @@ Loaded read_network(const std::string& path) {
   return r;
 }
 
-/// Predicts the candidates with the network of a file, which sees all edges of the data.
+/// Predicts pairs with the network of a file. For candidates it sees all edges of the data. Otherwise the pairs are what its
+/// training predicted, and it sees the edges of its training.
 void rank(const Settings& s, const sheafnn::Dataset& data, const Loaded& loaded) {
-  const std::vector<Edge> pairs = read_pairs(s.candidates, data);
   programs::check_columns(data, s.load, loaded.file.metadata);
+  const bool own = s.candidates.empty();
+  sheafnn::EdgeTargets split;
+  std::vector<Edge> pairs;
+  if (own) {
+    links_program::PairTask task = loaded.task;
+    split =
+        links_program::split_pairs(data, task, "--load", task.numbers(),
+                                   links_program::checkpoint_split("--load", s.load, loaded.file.metadata, data))
+            .edges;
+    pairs = unknown_edges(data);
+    if (pairs.empty()) pairs = test_pairs(split);
+    sheafnn::require(!pairs.empty(), "--load", s.load,
+                     "there are no test pairs; --candidates names the pairs to predict");
+  } else {
+    pairs = read_pairs(s.candidates, data);
+  }
+  const sheafnn::Graph& seen = own ? split.graph : data.graph;
   const links_program::Trained network{s.load, loaded.file, loaded.bayesian};
-  const Predictor predictor(network, loaded.task, data.graph, data,
+  const Predictor predictor(network, loaded.task, seen, data,
                             {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
   sheafnn::io::write_text(s.ranking, predictor.csv(pairs));
-  std::printf("%s: %td nodes, %td edges, which the network sees; %zu pairs %s\n", data.name.c_str(),
-              data.node_count(), data.graph.edge_count(), pairs.size(),
-              loaded.task.links() ? "ranked" : "predicted");
+  const char* const what = loaded.task.links() ? "ranked" : "predicted";
+  if (own) {
+    std::printf("%s: %td nodes, %td edges, of which the network sees %td; %zu pairs of its training %s\n",
+                data.name.c_str(), data.node_count(), data.graph.edge_count(), seen.edge_count(), pairs.size(),
+                what);
+  } else {
+    std::printf("%s: %td nodes, %td edges, which the network sees; %zu pairs %s\n", data.name.c_str(),
+                data.node_count(), data.graph.edge_count(), pairs.size(), what);
+  }
 }
 
 }  // namespace
@@ -273,15 +302,12 @@ int main(int argc, char** argv) {
   CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.",
                "links");
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
-  auto* text = app.get_option_group(programs::text_group);
-  auto* labels =
-      text->add_option("--edge-labels", s.data.text.edge_labels,
-                       "learn the labels in this column of the edge list, such as signs, in place of links; an "
-                       "empty label is unknown");
+  auto* columns = app.add_option_group(
+      "Edges", "what to learn in place of links, from a column of the edge list or a key of the .npz file");
+  auto* labels = columns->add_option("--edge-labels", s.data.text.edge_labels,
+                                     "labels, such as signs; an empty label or NaN is unknown");
   auto* target =
-      text->add_option("--edge-target", s.data.text.edge_target,
-                       "learn the numbers in this column of the edge list in place of links; an empty number is "
-                       "unknown")
+      columns->add_option("--edge-target", s.data.text.edge_target, "numbers; an empty number or NaN is unknown")
           ->excludes(labels);
   auto* files = app.add_option_group("Files");
   auto* ranking = files->add_option(
@@ -289,16 +315,18 @@ int main(int argc, char** argv) {
       "write the pairs to this CSV file: the most probable link first, or labels or numbers of edges");
   auto* save = files->add_option("--save", s.save,
                                  "write the trained network to this .safetensors file, which Python reads");
-  auto* candidates = files
-                         ->add_option("--candidates", s.candidates,
-                                      "CSV file with pairs to rank or predict, as edges.csv has them (default: "
-                                      "edges with unknown labels or "
-                                      "numbers, or else the test pairs)")
-                         ->needs(ranking);
   files
-      ->add_option("--load", s.load,
-                   "rank or predict --candidates with the network of this .safetensors file, which sees all edges")
-      ->needs(candidates)
+      ->add_option(
+          "--candidates", s.candidates,
+          "CSV file with pairs to rank or predict, as edges.csv has them (default: edges with unknown labels or "
+          "numbers, or else the test pairs)")
+      ->needs(ranking);
+  files
+      ->add_option(
+          "--load", s.load,
+          "rank or predict with the network of this .safetensors file. It sees all edges for --candidates, and "
+          "the edges of its training otherwise")
+      ->needs(ranking)
       ->excludes(save)
       ->excludes(labels)
       ->excludes(target);

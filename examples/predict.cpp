@@ -11,8 +11,11 @@
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
+#include <sheafnn/io/folder_rows.hpp>
+#include <sheafnn/io/option_text.hpp>
 #include <sheafnn/io/sheaf_use_text.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +28,7 @@
 #include "models/prediction_csv.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
+#include "models/sampled.hpp"
 #include "models/sheaf_figures.hpp"
 #include "models/target_figures.hpp"
 #include "models/target_kind.hpp"
@@ -33,7 +37,8 @@
 namespace {
 
 struct Settings {
-  std::string model, output, sheaf;
+  std::string model, output, sheaf, nodes = "all";
+  std::vector<sheafnn::Index> fan_outs;  ///< of a folder; none: the fan-outs of the training
   std::string dataset = "karate", device = "cpu";
   sheafnn::SyntheticOptions synthetic;
   programs::DataOptions data;
@@ -122,6 +127,97 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   }
 }
 
+void print_network(const std::string& data, sheafnn::Index nodes, const sheafnn::io::CheckpointInfo& info) {
+  std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.c_str(), nodes, info.model.c_str(),
+              std::string(programs::maps_of(info.model, info.maps)).c_str(),
+              info.options<sheafnn::CooperativeOptions>().directed ? " along listed arcs" : "",
+              info.stalk_dimension);
+}
+/// \param entropy, information  sums over `nodes` nodes
+void print_means(double entropy, double information, sheafnn::Index nodes, sheafnn::Index classes) {
+  const double n = static_cast<double>(nodes);
+  std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n", entropy / n,
+              information / n, classes, std::log(static_cast<double>(classes)));
+}
+void print_accuracy(double share, const char* nodes) {
+  std::printf("%.1f%% of all %snodes have the class of their label\n", 100 * share, nodes);
+}
+
+/// The nodes of a folder that --nodes names.
+std::vector<std::int32_t> chosen_nodes(const sheafnn::io::FolderRows& rows, const std::string& nodes) {
+  const sheafnn::Split& split = rows.split();
+  if (nodes != "all")
+    return nodes == "train" ? split.train : nodes == "validation" ? split.validation : split.test;
+  std::vector<std::int32_t> r(static_cast<std::size_t>(rows.node_count()));
+  std::iota(r.begin(), r.end(), 0);
+  return r;
+}
+
+/// Predicts classes of a graph in a folder of .npy arrays, which may be larger than memory, on drawn neighbours.
+void predict_folder(const Settings& s, const sheafnn::io::TensorFile& checkpoint,
+                    const sheafnn::io::CheckpointInfo& info, const programs::ModelEntry& entry,
+                    sheafnn::Index classes) {
+  const std::vector<sheafnn::Index> fan_outs =
+      s.fan_outs.empty() ? programs::checkpoint_fan_outs(s.model, checkpoint.metadata) : s.fan_outs;
+  sheafnn::validate_fan_outs(fan_outs, "--fan-outs");
+  const sheafnn::io::FolderRows rows(s.dataset);
+  const std::vector<std::int32_t> nodes = chosen_nodes(rows, s.nodes);
+  sheafnn::require(!nodes.empty(), "--nodes", s.nodes, "the folder has no such nodes");
+  sheafnn::Dataset labels;
+  labels.name = sheafnn::io::folder_name(s.dataset);
+  labels.labels.assign(rows.labels().begin(), rows.labels().end());
+  labels.class_count = rows.class_count();
+  const std::vector<std::string> class_names =
+      programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
+  programs::take_class_names(labels, class_names, classes);
+  const programs::PredictionCsv csv(labels.node_names, class_names);
+  std::optional<sheafnn::io::detail::TemporaryFile> file;
+  const auto write = [&](std::string_view text) {
+    if (file) file->write({reinterpret_cast<const unsigned char*>(text.data()), text.size()});
+  };
+  if (!s.output.empty()) file.emplace(s.output);
+  write(csv.header(classes));
+  // A multiple of the nodes of a sample, so that the predictions are the predictions of one call.
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  double entropy = 0, information = 0;
+  sheafnn::Index labelled = 0, right = 0;
+  for (std::size_t first = 0; first < nodes.size(); first += piece) {
+    const std::span<const std::int32_t> some =
+        std::span(nodes).subspan(first, std::min(piece, nodes.size() - first));
+    const sheafnn::Prediction p = entry.predict_on_samples(s.model, checkpoint, programs::is_bayesian(info.model),
+                                                           rows, some, fan_outs, s.options);
+    write(csv.lines(p, [&](std::size_t row) { return some[row]; }));
+    entropy = std::accumulate(p.entropy.begin(), p.entropy.end(), entropy);
+    information = std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), information);
+    for (std::size_t row = 0; row < some.size(); ++row) {
+      const std::int32_t label = labels.labels[static_cast<std::size_t>(some[row])];
+      labelled += label >= 0 ? 1 : 0;
+      right += label >= 0 && p.label[row] == label ? 1 : 0;
+    }
+  }
+  if (file) file->finish();
+  print_network(labels.name, rows.node_count(), info);
+  std::printf("%zu nodes predicted (%s) on drawn neighbours, fan-outs %s\n", nodes.size(), s.nodes.c_str(),
+              sheafnn::io::option_text(fan_outs).c_str());
+  print_means(entropy, information, static_cast<sheafnn::Index>(nodes.size()), classes);
+  if (labelled == 0) return;
+  print_accuracy(static_cast<double>(right) / static_cast<double>(labelled),
+                 s.nodes == "all" ? labelled < rows.node_count() ? "labelled " : "" : "predicted and labelled ");
+}
+
+/// Refuses options that have no effect on a folder of .npy arrays, or on other data. \param app  after parsing
+void refuse_idle_options(const CLI::App& app, bool folder) {
+  for (const char* name : {"--fan-outs", "--nodes"}) {
+    sheafnn::require(folder || app.get_option(name)->count() == 0, name, app.get_option(name)->as<std::string>(),
+                     "belongs to a --dataset that is a folder of .npy arrays");
+  }
+  for (const char* name :
+       {"--device", "--sheaf", "--sheaf-layer", "--posterior-coverage", "--given-sheaf", "--missing-labels"}) {
+    sheafnn::require(!folder || app.get_option(name)->count() == 0, name, app.get_option(name)->as<std::string>(),
+                     "belongs to a graph in memory; the rows of a folder of .npy arrays are read one by one");
+  }
+}
+
 /// \param app  after parsing
 void run(const CLI::App& app, Settings s) {
   programs::require_writable("--output", s.output);
@@ -133,6 +229,8 @@ void run(const CLI::App& app, Settings s) {
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
   const bool hypergraph = sheafnn::is_on_hypergraphs(info.model);
   programs::refuse_idle_dataset_options(app, s.dataset, hypergraph);
+  const bool folder = sheafnn::io::is_graph_folder(s.dataset);
+  refuse_idle_options(app, folder);
   sheafnn::require(!hypergraph || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "the file holds maps of edges; networks on hypergraphs have none");
   sheafnn::require(s.data.given_sheaf.empty() || sheafnn::has_given_sheaf(info.model), "--given-sheaf",
@@ -156,8 +254,10 @@ void run(const CLI::App& app, Settings s) {
   if (const auto targets = checkpoint.metadata.find("targets"); targets != checkpoint.metadata.end()) {
     sheafnn::require(targets->second != "links" && !targets->second.starts_with("edge_"), "--model", s.model,
                      "the network predicts links; the program links reads it (--load)");
+    sheafnn::require(!folder, "--model", s.model, "of a folder of .npy arrays, only classes are predicted");
     return predict_numbers(s, checkpoint, info, entry, classes);
   }
+  if (folder) return predict_folder(s, checkpoint, info, entry, classes);
   sheafnn::require(!s.posterior_coverage, "--posterior-coverage", s.posterior_coverage.value_or(0),
                    "the network was trained on classes, which have no intervals");
   programs::AnyDataset loaded = load(s, info.model, s.data);
@@ -192,16 +292,11 @@ void run(const CLI::App& app, Settings s) {
   }
   attempts.rethrow();
   print_dropped_pairs(data);
-  const double n = static_cast<double>(data.node_count());
-  std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
-              info.model.c_str(), maps.c_str(),
-              info.options<sheafnn::CooperativeOptions>().directed ? " along listed arcs" : "",
-              info.stalk_dimension);
+  print_network(data.name, data.node_count(), info);
   if (use) programs::print_sheaf_use({*use}, " in training");
-  std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
-              std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
-              std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,
-              std::log(static_cast<double>(p.class_count)));
+  print_means(std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0),
+              std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0), data.node_count(),
+              p.class_count);
   if (data.labels.empty()) return;
   if (data.class_count > p.class_count) {
     std::printf("no accuracy: the labels are of %td classes, the model knows %td\n", data.class_count,
@@ -212,9 +307,8 @@ void run(const CLI::App& app, Settings s) {
   std::iota(all.begin(), all.end(), 0);
   const std::vector<std::int32_t> labelled = sheafnn::labelled_nodes(data.labels, all);
   if (labelled.empty()) return;
-  std::printf("%.1f%% of all %snodes have the class of their label\n",
-              100 * sheafnn::uncertainty::accuracy(p.probabilities, p.class_count, data.labels, labelled),
-              labelled.size() < all.size() ? "labelled " : "");
+  print_accuracy(sheafnn::uncertainty::accuracy(p.probabilities, p.class_count, data.labels, labelled),
+                 labelled.size() < all.size() ? "labelled " : "");
 }
 
 }  // namespace
@@ -232,6 +326,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--device", s.device, "device to predict on: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write the predictions to this CSV file, one line per node");
+  app.add_option("--nodes", s.nodes,
+                 "with a folder of .npy arrays: which nodes to predict: all, train, validation or test")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"all", "train", "validation", "test"}));
+  app.add_option("--fan-outs", s.fan_outs, programs::fan_outs_text + "; default: as in training")->delimiter(',');
   app.add_option(
       "--posterior-coverage", s.posterior_coverage,
       "share of the numbers, between 0 and 1, in intervals of the posterior, which replace conformal intervals; "

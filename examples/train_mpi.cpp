@@ -93,11 +93,6 @@ nlohmann::ordered_json partition_json(const mpi::PartitionReport& report, const 
           {"parts", parts}};
 }
 
-/// Is it a folder that every rank reads its own rows of?
-bool is_folder(const std::string& dataset) {
-  return std::filesystem::exists(std::filesystem::path(dataset) / "indptr.npy");
-}
-
 /// The options that train does not have.
 struct OwnOptions {
   std::string partition = "metis";
@@ -113,7 +108,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   programs::resolve_options(app, s);
   s.data.text.node_types = !s.data.stalks.empty();
   const bool hypergraph = sheafnn::is_on_hypergraphs(s.model);
-  const bool folder = is_folder(s.dataset);
+  const bool folder = sheafnn::io::is_graph_folder(s.dataset);  // every rank reads its own rows of it
   programs::AnyDataset loaded;
   std::optional<mpi::DistributedData> of_graph;
   std::optional<mpi::DistributedHypergraph> of_hypergraph;

@@ -560,7 +560,17 @@ END
     ! grep -q 'graph' error.txt || fail "links calls pairs a graph: $(cat error.txt)"
   done
   refuse 'nothing\.csv: has no pair of two different nodes' "$bin/links" --dataset club --candidates nothing.csv --ranking out.csv
-  refuse '--load requires --candidates' "$bin/links" --dataset club --load links.safetensors --ranking again.csv
+  refuse '--load requires --ranking' "$bin/links" --dataset club --load links.safetensors
+  # Without candidates: what the training predicted, on the edges that it saw; of other data that is not known.
+  own=("$bin/links" --dataset club --model nsd --score dot --epochs 20 --seed 3 --message-share 0.5 --test-share 0.2)
+  "${own[@]}" --ranking first.csv --save own.safetensors > first.txt || fail "links --model nsd"
+  "$bin/links" --dataset club --load own.safetensors --ranking again.csv > again.txt || fail "links --load without candidates"
+  cmp first.csv again.csv || fail "links --load predicts other test pairs"
+  sed -n 's/^\(club: .* of which the network sees [0-9]*\);.*/\1/p' first.txt | diff - <(sed 's/; [0-9]* pairs of its training ranked$//' again.txt) ||
+    fail "links --load sees other edges: $(cat again.txt)"
+  cp -r club moved && sed -i '$d' moved/edges.csv
+  refuse '--load: own\.safetensors is not allowed; it was trained on other data than moved, and may have seen their test pairs; --candidates' \
+    "$bin/links" --dataset moved --load own.safetensors --ranking out.csv
   refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
     --candidates pairs.csv --ranking again.csv
   # Edges alone are enough where nodes have no other features than their numbers.
@@ -614,6 +624,9 @@ END
   "$bin/links" --dataset signed --load signs.safetensors --candidates meetings.csv --predictions met.csv > met.txt || fail "links --load of signs"
   grep -q '^signed: 120 nodes, [0-9]* edges, which the network sees; 2 pairs predicted$' met.txt || fail "links --load: $(cat met.txt)"
   grep -q '^person 8,person 12,+1,' met.csv && grep -q '^person 40,person 41,-1,' met.csv || fail "signs of pairs: $(cat met.csv)"
+  "${of_signs[@]}" --model nsd --predictions first.csv --save own.safetensors > /dev/null || fail "links --edge-labels --model nsd"
+  "$bin/links" --dataset signed --load own.safetensors --predictions again.csv > met.txt && cmp first.csv again.csv ||
+    fail "links --load predicts other edges: $(cat met.txt)"
   of_hours=("$bin/links" --dataset timed --edge-target 'hours, a week' --epochs 100)
   "${of_hours[@]}" --predictions hours.csv --save hours.safetensors > hours.txt || fail "links --edge-target"
   awk '/^test R² / {n++; if ($3 + 0 < 0.7) bad = 1} END {exit bad || n != 1}' hours.txt || fail "links learned no hours: $(cat hours.txt)"
@@ -624,8 +637,8 @@ END
   awk -F, 'NR > 1 && ($3 < 95 || $3 > 125) {bad = 1} END {exit bad || NR != 3}' met.csv || fail "hours of pairs: $(cat met.csv)"
   refuse "signed/edges\.csv:5: column 'sign' is .*; edges have no weights or other attributes here: .*--edge-labels" "$bin/links" --dataset signed
   refuse "column 'sign' is .*; there is no column 'sing'$" "$bin/links" --dataset signed --edge-labels sing
-  refuse '--edge-labels: sign is not allowed; the edges have no such column' "$bin/links" --dataset club --edge-labels sign
-  refuse '--edge-labels: sign is not allowed; belongs to a --dataset of text files' "$bin/links" --edge-labels sign
+  refuse '--edge-labels: sign is not allowed; the edges have no such column, or key of an \.npz file' "$bin/links" --dataset club --edge-labels sign
+  refuse '--edge-labels: sign is not allowed; belongs to a graph, whose --dataset is of text files or an \.npz file' "$bin/links" --edge-labels sign
   refuse '--edge-labels excludes --edge-target' "$bin/links" --dataset signed --edge-labels sign --edge-target sign
   refuse '--edge-labels excludes --load' "$bin/links" --dataset signed --edge-labels sign --load signs.safetensors --candidates meetings.csv --ranking out.csv
   refuse '--negatives: 2 is not allowed; belongs to links' "$bin/links" --dataset signed --edge-labels sign --negatives 2
@@ -638,6 +651,31 @@ END
   "${of_signs[@]}" --missing-labels NA | diff - signs.txt || fail "an unknown sign by another word"
   sed -i 's/^person 1,person 0,.*/person 1,person 0,NA/' timed/edges.csv
   "${of_hours[@]}" | diff - hours.txt || fail "an unknown number by another word"
+  # The same labels and numbers in an archive, where a network is trained to the same figures.
+  sed -i 's/,NA$/,/' signed/edges.csv timed/edges.csv
+  $python - << 'PYTHON'
+import csv, numpy
+for folder, column in (("signed", "sign"), ("timed", "hours, a week")):
+    nodes, edges = (list(csv.reader(open(f"{folder}/{name}.csv"))) for name in ("nodes", "edges"))
+    number = {row[0]: u for u, row in enumerate(nodes[1:])}
+    at = edges[0].index(column)
+    texts = [row[at] for row in edges[1:]]
+    values = texts if folder == "signed" else [float(text or "nan") for text in texts]
+    numpy.savez(f"{folder}.npz", edges=[[number[row[0]], number[row[1]]] for row in edges[1:]],
+                features=[[float(x) for x in row[1:]] for row in nodes[1:]], column=values, short=values[1:])
+PYTHON
+  for set in signed:--edge-labels timed:--edge-target; do
+    name=${set%%:*} option=${set#*:} column=sign
+    [ $name = signed ] || column='hours, a week'
+    "$bin/links" --dataset $name "$option" "$column" --epochs 20 | grep -v "^test edges" > table.txt || fail "links $option"
+    "$bin/links" --dataset $name.npz "$option" column --epochs 20 --predictions pairs.csv | grep -v "^test edges" | diff table.txt - ||
+      fail "$option of an archive"
+    [ "$(wc -l < pairs.csv)" = $((unknown + 1)) ] || fail "not the unknown edges of $name.npz: $(cat pairs.csv)"
+    refuse "$name\.npz: short: has shape .*; expected one (label|number) for each of the [0-9]* edges" \
+      "$bin/links" --dataset $name.npz "$option" short
+    refuse "$option: none is not allowed; the edges have no such column, or key of an \.npz file" \
+      "$bin/links" --dataset $name.npz "$option" none
+  done
   sed -i 's/^person 1,person 0,.*/person 1,person 0,much/' timed/edges.csv
   refuse "column 'hours, a week': 'much' is not a finite number" "${of_hours[@]}"
 fi

@@ -1016,6 +1016,62 @@ TEST_CASE("golden files are read as documented") {
   CHECK(count == 14);
 }
 
+TEST_CASE("load_npz: labels and numbers of edges") {
+  using Labels = std::vector<std::int32_t>;
+  const auto read = [](const Arrays& arrays, const io::ReadTypes& types) {
+    return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", DatasetUse::training, {}, {},
+                                    types);
+  };
+  const io::ReadTypes signs{.edge_labels = "sign"}, hours{.edge_target = "edge_weight"};
+  const double unknown = std::nan("");
+  Arrays arrays = small_arrays();
+  // Edges 0-1, 1-2 and 2-3 in another order, one of them in both directions; what a self-loop has does not count.
+  arrays["edges"] = npy<int>({5, 2}, {3, 2, 1, 0, 1, 2, 2, 2, 2, 3}, {"<i8"});
+  arrays["sign"] = npy<double>({5}, {unknown, -1, 1, 7, 1});
+  Dataset data = read(arrays, signs);
+  CHECK(data.edge_labels == Labels{0, 1, 1});
+  CHECK(data.edge_class_names == std::vector<std::string>{"-1", "1", "7"});
+  CHECK(data.edge_targets.empty());
+  arrays["edge_weight"] =
+      npy<double>({5, 1}, {2.5, unknown, 0.1, 9, 2.5});  // a key that is refused where it is not read
+  data = read(arrays, hours);
+  CHECK(data.edge_labels.empty());
+  REQUIRE(data.edge_targets.size() == 3);
+  CHECK(std::isnan(data.edge_targets[0]));
+  CHECK(data.edge_targets[1] == 0.1);
+  CHECK(data.edge_targets[2] == 2.5);
+  CHECK(error_of([&] { static_cast<void>(read(arrays, signs)); }).find("edge_weight: differs from edge to edge") !=
+        std::string::npos);
+  arrays.erase("edge_weight");
+  CHECK(read(arrays, hours).edge_targets.empty());  // no such key
+  CHECK(read(arrays, {}).edge_labels.empty());
+
+  const auto refused = [&](const char* key, const Bytes& content, const io::ReadTypes& types) {
+    Arrays other = arrays;
+    other[key] = content;
+    return error_of([&] { static_cast<void>(read(other, types)); });
+  };
+  CHECK(refused("sign", npy<double>({4}, {1, 1, 1, 1}), signs) ==
+        "t.npz: sign: has shape (4,); expected one label for each of the 5 edges");
+  CHECK(refused("edge_weight", npy<double>({1, 6}, {1, 1, 1, 1, 1, 1}), hours) ==
+        "t.npz: edge_weight: has shape (1, 6); expected one number for each of the 5 edges");
+  CHECK(refused("sign", npy<double>({5}, {1, -1, 1, 7, -1}), signs) ==
+        "t.npz: sign[4] is '-1', and '1' at 0, which is the same edge");
+  CHECK(refused("edge_weight", npy<double>({5}, {1, 1, 1, 7, 2.5}), hours) ==
+        "t.npz: edge_weight[4] is '2.5', and '1' at 0, which is the same edge");
+  CHECK(refused("edge_weight", npy<double>({5}, {1, 1, HUGE_VAL, 7, 1}), hours) ==
+        "t.npz: edge_weight[2]: is infinite; numbers of edges are finite, or NaN where unknown");
+  CHECK(refused("adj", npy<double>({4, 4}, std::vector<double>(16, 1)), signs).find("only one can be meant") !=
+        std::string::npos);
+  Arrays matrix = arrays;
+  matrix.erase("edges");
+  matrix["adj"] = npy<double>({4, 4}, std::vector<double>(16, 1));
+  CHECK(error_of([&] { static_cast<void>(read(matrix, signs)); }) ==
+        "t.npz: 'sign' needs a list of edges, m x 2; the file has a matrix");
+  CHECK(error_of([&] { static_cast<void>(read(arrays, {.edge_labels = "sign", .edge_target = "sign"})); }) ==
+        "t.npz: edge_target: sign is not allowed; edges have labels or numbers, not both");
+}
+
 TEST_CASE("load_npz: types of edges and nodes") {
   using Names = std::vector<std::string>;
   using Types = std::vector<std::int32_t>;

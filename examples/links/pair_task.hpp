@@ -8,6 +8,8 @@
 /// | edge_column               | the column of the edge list with the classes or numbers        |
 /// | class_names               | names of the classes, a CSV record                             |
 /// | target_mean, target_scale | of numbers: as models/target_kind.hpp has them                 |
+/// | edge_split                | options of the split of the edges, NAME=VALUE with commas      |
+/// | edge_data                 | fingerprint of the data that were split                        |
 #pragma once
 
 #include <algorithm>
@@ -21,11 +23,15 @@
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/edge_split.hpp>
+#include <sheafnn/io/edge_values.hpp>
+#include <sheafnn/io/lines.hpp>
+#include <sheafnn/io/option_text.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/class_names.hpp"
+#include "models/fingerprint.hpp"
 #include "models/target_figures.hpp"
 #include "models/target_kind.hpp"
 
@@ -106,16 +112,13 @@ struct PairTargets {
     r.edges = sheafnn::split_links(data.graph, options);
     return r;
   }
-  const auto known = [&](const auto& values) {
-    sheafnn::require(!values.empty(), name, task.column, "the edges have no such column");
-  };
   if (!numeric) {
-    known(data.edge_labels);
+    sheafnn::io::detail::require_edge_values(name, task.column, data.edge_labels);
     sheafnn::require(task.class_count() >= 2, name, task.column, "at least two different labels are needed");
     r.edges = sheafnn::split_edges(data.graph, data.edge_labels, task.class_count(), options);
     return r;
   }
-  known(data.edge_targets);
+  sheafnn::io::detail::require_edge_values(name, task.column, data.edge_targets);
   r.edges =
       sheafnn::split_edges(data.graph, sheafnn::detail::known_rows(data.edge_targets, data.graph.edge_count()), 1,
                            options);
@@ -128,6 +131,58 @@ struct PairTargets {
   task.kind.emplace(sheafnn::TargetLoss::squared, r.numbers, r.edges.split.train);
   r.scaled = task.kind->scaling().scaled(r.numbers.targets);
   return r;
+}
+
+/// The fingerprint of what a split of edges and the networks on it depend on.
+[[nodiscard]] inline std::string edge_fingerprint(const sheafnn::Dataset& data) {
+  programs::Fingerprint r;
+  r.add_graph(data);
+  r.add(data.edge_labels);
+  r.add(data.edge_targets);
+  return r.text();
+}
+/// What a checkpoint stores of a task and the split of a training. \param data  with the labels or numbers of the task
+[[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const PairTask& task,
+                                                                         const sheafnn::Dataset& data,
+                                                                         const sheafnn::EdgeSplitOptions& split) {
+  std::map<std::string, std::string> r = task.notes();
+  std::string text = sheafnn::detail::concat("seed=", split.seed);
+  for (const auto& [key, value] : sheafnn::io::option_texts(split)) text += ',' + key + '=' + value;
+  r["edge_split"] = text;
+  r["edge_data"] = edge_fingerprint(data);
+  return r;
+}
+/// The split options of a checkpoint's training on these data: split_pairs() makes the same split with them.
+///
+/// \param name  what messages call the checkpoint's option
+/// \throws std::invalid_argument  a checkpoint without them, or of other data, whose test pairs its network may have seen
+/// \throws std::runtime_error     naming the file: options that are none
+[[nodiscard]] inline sheafnn::EdgeSplitOptions checkpoint_split(const std::string& name, const std::string& file,
+                                                                const std::map<std::string, std::string>& notes,
+                                                                const sheafnn::Dataset& data) {
+  constexpr const char* instead = "; --candidates names the pairs to predict";
+  const auto split = notes.find("edge_split"), of_data = notes.find("edge_data");
+  sheafnn::require(split != notes.end() && of_data != notes.end(), name, file,
+                   sheafnn::detail::concat("it does not tell the split of its training", instead));
+  sheafnn::require(of_data->second == edge_fingerprint(data), name, file,
+                   sheafnn::detail::concat("it was trained on other data than ", data.name,
+                                           ", and may have seen their test pairs", instead));
+  return sheafnn::io::detail::naming_file(file, [&] {
+    std::map<std::string, std::string> texts;
+    for (const std::string_view field : sheafnn::io::detail::split_fields(split->second, ',')) {
+      const std::size_t at = std::min(field.find('='), field.size());
+      texts[std::string(field.substr(0, at))] = field.substr(std::min(at + 1, field.size()));
+    }
+    sheafnn::EdgeSplitOptions r;
+    sheafnn::io::parse_option("edge_split.seed", texts["seed"], r.seed);
+    sheafnn::for_each_option(
+        [&](const sheafnn::Option& option, auto& value) {
+          sheafnn::io::parse_option("edge_split." + std::string(option.key), texts[std::string(option.key)],
+                                    value);
+        },
+        r);
+    return r;
+  });
 }
 
 /// Errors of numbers that were predicted for the test targets.

@@ -278,7 +278,7 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
   };
   if (!text) refuse_group(text_group, "a --dataset of text files");
   const bool typed = !hypergraph && (text || npz);
-  for (const char* name : {"--edge-types", "--stalks", "--edge-stalks"}) {
+  for (const char* name : {"--edge-types", "--stalks", "--edge-stalks", "--edge-labels", "--edge-target"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (!typed && option != nullptr) refuse(option, "a graph, whose --dataset is of text files or an .npz file");
   }

@@ -18,24 +18,50 @@ namespace programs {
 
 /// node,name,class,p_0,…,entropy,mutual_information; the column `name` is left out if nodes have no names. Where the
 /// model knows the names of classes, it stands for the number, and columns are p_NAME.
+class PredictionCsv {
+ public:
+  PredictionCsv(const std::vector<std::string>& node_names, const std::vector<std::string>& class_names)
+      : node_names_(&node_names), class_names_(&class_names) {}
+
+  [[nodiscard]] std::string header(sheafnn::Index classes) const {
+    std::string r = node_names_->empty() ? "node,class" : "node,name,class";
+    for (std::size_t c = 0; c < static_cast<std::size_t>(classes); ++c) {
+      r += ',' + sheafnn::io::csv_field("p_" + class_text(c));
+    }
+    return r + ",entropy,mutual_information\n";
+  }
+  /// A line for each row. \param node  node(row): its number
+  template <class Node>
+  [[nodiscard]] std::string lines(const sheafnn::Prediction& p, const Node& node) const {
+    const std::size_t classes = static_cast<std::size_t>(p.class_count);
+    std::ostringstream out;
+    out.precision(std::numeric_limits<double>::max_digits10);
+    for (std::size_t row = 0; row < p.label.size(); ++row) {
+      const std::size_t u = static_cast<std::size_t>(node(row));
+      out << u << ',';
+      if (!node_names_->empty()) out << sheafnn::io::csv_field((*node_names_)[u]) << ',';
+      out << sheafnn::io::csv_field(class_text(static_cast<std::size_t>(p.label[row])));
+      for (std::size_t c = 0; c < classes; ++c) out << ',' << p.probabilities[row * classes + c];
+      out << ',' << p.entropy[row] << ',' << p.mutual_information[row] << '\n';
+    }
+    return out.str();
+  }
+
+ private:
+  [[nodiscard]] std::string class_text(std::size_t c) const {
+    return class_names_->empty() ? std::to_string(c) : (*class_names_)[c];
+  }
+
+  const std::vector<std::string>* node_names_;
+  const std::vector<std::string>* class_names_;
+};
+
+/// The file of all nodes.
 [[nodiscard]] inline std::string prediction_csv(const sheafnn::Prediction& p,
                                                 const std::vector<std::string>& node_names,
                                                 const std::vector<std::string>& class_names) {
-  const auto class_text = [&](std::size_t c) { return class_names.empty() ? std::to_string(c) : class_names[c]; };
-  const std::size_t classes = static_cast<std::size_t>(p.class_count);
-  std::ostringstream out;
-  out.precision(std::numeric_limits<double>::max_digits10);
-  out << (node_names.empty() ? "node,class" : "node,name,class");
-  for (std::size_t c = 0; c < classes; ++c) out << ',' << sheafnn::io::csv_field("p_" + class_text(c));
-  out << ",entropy,mutual_information\n";
-  for (std::size_t u = 0; u < p.label.size(); ++u) {
-    out << u << ',';
-    if (!node_names.empty()) out << sheafnn::io::csv_field(node_names[u]) << ',';
-    out << sheafnn::io::csv_field(class_text(static_cast<std::size_t>(p.label[u])));
-    for (std::size_t c = 0; c < classes; ++c) out << ',' << p.probabilities[u * classes + c];
-    out << ',' << p.entropy[u] << ',' << p.mutual_information[u] << '\n';
-  }
-  return out.str();
+  const PredictionCsv csv(node_names, class_names);
+  return csv.header(p.class_count) + csv.lines(p, [](std::size_t row) { return row; });
 }
 
 /// node,name,TARGET,TARGET_std,TARGET_lower,TARGET_upper,… of numbers, without what a loss does not have. Of several labels

@@ -4,11 +4,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -18,75 +15,16 @@
 #include <sheafnn/io/format_version.hpp>
 #include <sheafnn/io/training_state.hpp>
 #include <sheafnn/version.hpp>
-#include <span>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "models/fingerprint.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
 
 namespace programs {
-
-/// FNV-1a over the bytes of everything in a dataset that a training reads.
-///
-/// \param directed  it reads which arcs are listed
-[[nodiscard]] inline std::string fingerprint(const NodeData& data, bool directed = false) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto add = [&](const auto& values) {
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(values.data(), values.size()));
-    for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3U;
-  };
-  data.visit([&]<class GraphType>(const sheafnn::NodeDataset<GraphType>& whole) {
-    const GraphType& graph = whole.graph;
-    const auto add_features = [&] {
-      add(data.features.offsets());
-      add(data.features.column_of());
-      add(data.features.values());
-    };
-    if constexpr (std::is_same_v<GraphType, sheafnn::Hypergraph>) {
-      add(graph.member_offsets());
-      add(graph.offsets());
-      add(graph.hyperedges());
-      add_features();
-    } else {
-      add(graph.sources());
-      add(graph.targets());
-      add_features();
-      add(graph.arc_features());
-      add(graph.edge_types());
-      add(graph.node_types());
-      if (whole.given_sheaf != nullptr) {
-        add(whole.given_sheaf->maps);
-        add(whole.given_sheaf->edge_weights);
-        add(whole.given_sheaf->edge_labels);
-      }
-      for (sheafnn::Index a = 0; directed && a < graph.arc_count(); ++a) {
-        add(std::array{static_cast<std::int8_t>(graph.listed(a))});
-      }
-    }
-  });
-  add(data.labels);
-  add(data.targets);
-  // Numbers increase within a set. Where that does not show where one begins, a mark says so: for an empty set, and where
-  // the numbers of the set before continue. The same nodes in other sets are another split.
-  std::int32_t last = std::numeric_limits<std::int32_t>::max();
-  for (const sheafnn::Split& split : data.splits) {
-    std::int32_t mark = 0;
-    for (const auto* set : {&split.train, &split.validation, &split.test}) {
-      --mark;
-      if (set->empty() || set->front() > last) add(std::array{mark});
-      if (set->empty()) continue;
-      add(*set);
-      last = set->back();
-    }
-  }
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
 
 /// See the file comment.
 class TrainingFolder {

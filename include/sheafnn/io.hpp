@@ -14,6 +14,7 @@
 #include "sheafnn/io/node_maps_file.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/ogb.hpp"
+#include "sheafnn/io/ogb_folder.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
 #include "sheafnn/io/sheaf_use_text.hpp"

@@ -553,6 +553,25 @@ class Dataset(NodeData):
         return self._core.edge_type_names
 
     @property
+    def edge_labels(self) -> Any:
+        """m labels to learn with ``LinkPredictor``, in the order of ``edges``: numbers where all of them are, otherwise texts; an
+        unknown label is None. None without labels of edges."""
+        codes = self._core.edge_labels
+        if not len(codes):
+            return None
+        names = self._core.edge_class_names
+        numbers = _numbers(names)
+        classes = np.array(names, object) if numbers is None else numbers
+        if (codes >= 0).all():
+            return classes[codes]
+        return np.append(classes.astype(object), None)[codes]
+
+    @property
+    def edge_targets(self) -> Any:
+        """m numbers to learn with ``LinkPredictor``, in the order of ``edges``, NaN where unknown; None without numbers."""
+        return self._core.edge_targets if len(self._core.edge_targets) else None
+
+    @property
     def node_types(self) -> Any:
         """n types: whole numbers where all of them are, otherwise texts; None without types."""
         return _types.types_of(self._core.node_types, self.node_type_names)
@@ -645,7 +664,8 @@ class Dataset(NodeData):
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
         parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
         types = self.edge_types, self.node_types
-        return _unpickled, (parts, self.arc_features, self.targets, self.target_names, self._core.given_sheaf, types)
+        of_edges = self._core.edge_labels, self._core.edge_class_names, self._core.edge_targets
+        return _unpickled, (parts, self.arc_features, self.targets, self.target_names, self._core.given_sheaf, types, of_edges)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError(
@@ -671,8 +691,11 @@ def _unpickled(
     target_names: Sequence[str] = (),
     given_sheaf: tuple[Any, ...] | None = None,
     types: tuple[Any, Any] = (None, None),
+    of_edges: tuple[Any, ...] | None = None,
 ) -> Dataset:
     data = Dataset._of_codes(*parts)
+    if of_edges is not None:
+        data._core.set_edge_values(*of_edges)
     edge_types, node_types = types
     if edge_types is not None:  # in the order of the edges, not of the listed arcs
         edges = np.ascontiguousarray(data.edges, np.int64)
@@ -830,6 +853,8 @@ def load_dataset(
     targets: Sequence[str] | None = None,
     edge_types: bool = False,
     node_types: bool = False,
+    edge_labels: str | None = None,
+    edge_target: str | None = None,
 ) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
@@ -842,12 +867,21 @@ def load_dataset(
     :param edge_types: whether to read the types of edges, from the column ``type`` of ``edges.csv`` or the key ``edge_types`` of an
         .npz file. Types that differ are refused otherwise
     :param node_types: whether to read the types of nodes, from the column ``type`` of ``nodes.csv`` or the key ``node_types``
+    :param edge_labels: column of ``edges.csv``, or key of an .npz file with one value for each listed edge: labels of the edges
+        (:attr:`Dataset.edge_labels`), which ``LinkPredictor(targets="classes")`` learns. The number -1 is a label
+    :param edge_target: likewise numbers of the edges (:attr:`Dataset.edge_targets`), for ``targets="numbers"``
     :raises FileNotFoundError: there is no such file
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
-    :raises ValueError: targets that are no names, or a name that is there twice
+    :raises ValueError: targets that are no names, or a name that is there twice; labels or numbers of edges that are not there
     """
+    for argument, column in (("edge_labels", edge_labels), ("edge_target", edge_target)):
+        if column is not None and (not isinstance(column, str) or not column):
+            raise ValueError(f"{argument}: {column!r} is not allowed; expected the name of a column or key")
     names = _checks.text_list("targets", targets, "a list of names")
-    core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels), names, bool(edge_types), bool(node_types))
+    core = _core.load_dataset(
+        os.fspath(path), not splits, not labels, missing_words(missing_labels), names, bool(edge_types), bool(node_types),
+        edge_labels or "", edge_target or "",
+    )
     # Labels of arrays are numbers again; a text folder's are texts.
     arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))
     return Dataset(core, _numbers(core.class_names) if arrays else None)

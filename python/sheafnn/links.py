@@ -112,7 +112,8 @@ class LinkPredictor(BaseEstimator):
 
         :param X: a Dataset, whose labels are ignored; or n x p features, dense or sparse
         :param y: for links None, since the edges are the targets. Otherwise m labels or numbers, one for each edge of the Dataset or
-            each row of ``edges``; unknown where None or NaN. Edges with an unknown label are never targets
+            each row of ``edges``; unknown where None or NaN. Edges with an unknown label are never targets. None: the
+            ``edge_labels`` or ``edge_targets`` of the Dataset
         :param edges: with features: m x 2 node numbers, or a scipy sparse adjacency matrix without weights
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
@@ -123,6 +124,8 @@ class LinkPredictor(BaseEstimator):
                 "y: not allowed; the edges of the graph are the targets. LinkPredictor(targets='classes') learns labels of edges, "
                 "and targets='numbers' their numbers"
             )
+        if y is None and self.targets != "links" and isinstance(X, Dataset):
+            y = X.edge_labels if self.targets == "classes" else X.edge_targets
         if y is None and self.targets != "links":
             raise ValueError(f"y: None is not allowed; expected one of the {self.targets} for each edge")
         if edges is None and not isinstance(X, Dataset):

@@ -25,6 +25,7 @@
 #include <sheafnn/graph/types_of.hpp>
 #include <sheafnn/io/csv_nodes.hpp>
 #include <sheafnn/io/datasets.hpp>
+#include <sheafnn/io/edge_values.hpp>
 #include <sheafnn/io/given_sheaf_file.hpp>
 #include <sheafnn/io/npz_keys.hpp>
 #include <sheafnn/io/text_dataset.hpp>
@@ -104,6 +105,20 @@ void set_edge_types(Dataset& data, const Input<std::int64_t>& pairs, const std::
                                                                 texts[first], "'"));
       });
 }
+/// Gives the data labels or numbers of edges, in the order of the edges. \param labels  −1 where unknown
+///
+/// \throws std::invalid_argument  not one for each edge
+void set_edge_values(Dataset& data, const Input<std::int32_t>& labels, std::vector<std::string> class_names,
+                     const Input<double>& targets) {
+  for (const std::size_t count : {labels.size(), targets.size()}) {
+    sheafnn::require(count == 0 || count == static_cast<std::size_t>(data.graph.edge_count()), "edge values",
+                     count,
+                     sheafnn::detail::concat("must be one for each of ", data.graph.edge_count(), " edges"));
+  }
+  data.edge_labels = vector_of(labels);
+  data.edge_class_names = std::move(class_names);
+  data.edge_targets = vector_of(targets);
+}
 /// Numbers of the types of edges or nodes, indices into their names; null without types.
 nb::object types_array(std::span<const std::int32_t> types, Index count) {
   if (count == 0) return nb::none();
@@ -151,6 +166,16 @@ void bind_dataset(nb::module_& module) {
                    })
       .def("set_edge_types", &set_edge_types)
       .def("set_node_types", &set_node_types)
+      .def_ro("edge_class_names", &Dataset::edge_class_names)
+      .def_prop_ro("edge_labels",
+                   [](const Dataset& data) {
+                     return to_numpy(std::vector<std::int32_t>(data.edge_labels), {data.edge_labels.size()});
+                   })
+      .def_prop_ro("edge_targets",
+                   [](const Dataset& data) {
+                     return to_numpy(std::vector<double>(data.edge_targets), {data.edge_targets.size()});
+                   })
+      .def("set_edge_values", &set_edge_values)
       .def_prop_ro("given_sheaf", &given_sheaf)
       .def("set_splits", &set_splits<sheafnn::Graph>)
       .def("splits", &get_splits<Dataset>);
@@ -186,20 +211,28 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "load_dataset",
       [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels,
-         std::optional<std::vector<std::string>> targets, bool edge_types, bool node_types) {
+         std::optional<std::vector<std::string>> targets, bool edge_types, bool node_types,
+         const std::string& edge_labels, const std::string& edge_target) {
         const GilRelease release;
         if (targets) sheafnn::io::check_target_names("targets", *targets);
-        return sheafnn::io::load_dataset(path, {},
-                                         prediction   ? sheafnn::DatasetUse::prediction
-                                         : own_splits ? sheafnn::DatasetUse::own_splits
-                                                      : sheafnn::DatasetUse::training,
-                                         {.missing_labels = std::move(missing_labels),
-                                          .edge_types = edge_types,
-                                          .node_types = node_types,
-                                          .targets = std::move(targets).value_or(std::vector<std::string>())});
+        Dataset r = sheafnn::io::load_dataset(path, {},
+                                              prediction   ? sheafnn::DatasetUse::prediction
+                                              : own_splits ? sheafnn::DatasetUse::own_splits
+                                                           : sheafnn::DatasetUse::training,
+                                              {.missing_labels = std::move(missing_labels),
+                                               .edge_types = edge_types,
+                                               .node_types = node_types,
+                                               .targets = std::move(targets).value_or(std::vector<std::string>()),
+                                               .edge_labels = edge_labels,
+                                               .edge_target = edge_target});
+        using sheafnn::io::detail::require_edge_values;
+        if (!edge_labels.empty()) require_edge_values("edge_labels", edge_labels, r.edge_labels);
+        if (!edge_target.empty()) require_edge_values("edge_target", edge_target, r.edge_targets);
+        return r;
       },
       nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none(),
-      nb::arg("targets") = nb::none(), nb::arg("edge_types") = false, nb::arg("node_types") = false);
+      nb::arg("targets") = nb::none(), nb::arg("edge_types") = false, nb::arg("node_types") = false,
+      nb::arg("edge_labels") = "", nb::arg("edge_target") = "");
   module.def(
       "encode_text_labels",
       [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words, bool minus_one) {

@@ -146,7 +146,8 @@ nb::tuple train(const Dataset& data, const std::string& targets, std::string_vie
     parts = links_program::split_pairs(seen, task, "y", targets == "numbers", options.split);
     const sheafnn::EdgeTargets& links = parts.edges;
     outcome = links_program::train({data, links, *options.score, options.network, options.train, bayesian,
-                                    task.class_count(), parts.scaled, task.notes()});
+                                    task.class_count(), parts.scaled,
+                                    links_program::checkpoint_notes(task, seen, options.split)});
     for (const std::int32_t t : links.split.test) {
       const std::size_t i = static_cast<std::size_t>(t);
       test.push_back(links.pairs[i]);

@@ -245,3 +245,41 @@ def test_the_program_learns_the_same_of_edges(tmp_path, kind):
     rows = np.genfromtxt(table, delimiter=",", names=True)
     assert len(rows) == len(own.test_pairs_)
     assert theirs.targets == kind and (kind == "numbers" or theirs.classes_.tolist() == ["-1", "1"])
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_edges_of_files(tmp_path, kind):
+    features, edges, signs, hours = people()
+    values = np.asarray(signs if kind == "classes" else hours, float)
+    values[3] = np.nan
+    argument = {"edge_labels" if kind == "classes" else "edge_target": "what"}
+    (tmp_path / "nodes.csv").write_text("name,a,b\n" + "".join(f"{u},{a},{b}\n" for u, (a, b) in enumerate(features.tolist())))
+    texts = ["" if np.isnan(x) else f"{x:.17g}" for x in values]
+    (tmp_path / "edges.csv").write_text("source,target,what\n" + "".join(f"{u},{v},{x}\n" for (u, v), x in zip(edges, texts)))
+    order = np.random.default_rng(0).permutation(len(edges))
+    np.savez(tmp_path / "d.npz", features=features, edges=np.asarray(edges)[order], what=values[order], short=values[1:])
+    given = LinkPredictor("nsd", targets=kind, epochs=3).fit(features, values, edges=edges)
+    for path in (tmp_path, tmp_path / "d.npz"):
+        data = sheafnn.load_dataset(path, labels=False, **argument)
+        known, other = data.edge_labels, data.edge_targets
+        if kind == "numbers":
+            known, other = other, known
+        assert other is None and len(known) == data.edge_count
+        assert sum(x is None or np.isnan(x) for x in known) == 1
+        of_pair = {tuple(sorted(edge)): x for edge, x in zip(np.asarray(edges).tolist(), values) if not np.isnan(x)}
+        for edge, x in zip(data.edges.tolist(), known):
+            assert of_pair.get(tuple(edge), x) == x
+        again = pickle.loads(pickle.dumps(data))
+        assert_array_equal(again.edge_labels if kind == "classes" else again.edge_targets, known)
+        own = LinkPredictor("nsd", targets=kind, epochs=3).fit(data)
+        a, b = own.model_.tensors(), given.model_.tensors()
+        for name in a:
+            assert_array_equal(a[name], b[name], name)
+    name = next(iter(argument))
+    with pytest.raises(RuntimeError, match=r"d\.npz: short: has shape .*; expected one (label|number) for each of the \d+ edges"):
+        sheafnn.load_dataset(tmp_path / "d.npz", labels=False, **{name: "short"})
+    with pytest.raises(ValueError, match=f"{name}: none is not allowed; the edges have no such column, or key of an .npz file"):
+        sheafnn.load_dataset(tmp_path / "d.npz", labels=False, **{name: "none"})
+    with pytest.raises(ValueError, match=f"{name}: '' is not allowed; expected the name of a column or key"):
+        sheafnn.load_dataset(tmp_path / "d.npz", labels=False, **{name: ""})
+    assert sheafnn.load_dataset(tmp_path / "d.npz", labels=False).edge_labels is None

@@ -123,7 +123,7 @@ class FaultyExchange final : public sheafnn::GraphPart {
 
  private:
   static sheafnn::PartNumbers broken(sheafnn::PartNumbers numbers, Fault fault) {
-    if (fault == Fault::own_noise) std::iota(numbers.arc.begin(), numbers.arc.end(), 0U);
+    for (Index arc = 0; fault == Fault::own_noise && arc < numbers.arc.size(); ++arc) numbers.arc.set(arc, arc);
     if (fault == Fault::whole_cut_edges) numbers.cut.clear();
     if (fault == Fault::own_degrees) {
       for (auto* degree : {&numbers.degree, &numbers.in_degree})

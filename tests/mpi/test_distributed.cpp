@@ -277,7 +277,7 @@ TEST_CASE("partitions and what they cost") {
           CHECK(part.graph.degree(u) == graph.degree(part.numbers.node[static_cast<std::size_t>(u)]));
         }
         for (Index arc = 0; arc < part.graph.arc_count(); ++arc) {
-          const Index of = part.numbers.arc[static_cast<std::size_t>(arc)];
+          const Index of = part.numbers.arc[arc];
           CHECK(graph.source(of) == part.numbers.node[static_cast<std::size_t>(part.graph.source(arc))]);
           CHECK(graph.target(of) == part.numbers.node[static_cast<std::size_t>(part.graph.target(arc))]);
           CHECK(graph.listed(of) == part.graph.listed(arc));

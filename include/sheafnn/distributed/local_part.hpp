@@ -116,7 +116,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   for (std::size_t i = 0; i < entering.size(); ++i)
     of_halo.emplace_back(entering[i].source, entering[i].target, number[i]);
   std::sort(of_halo.begin(), of_halo.end());
-  numbers.arc.resize(static_cast<std::size_t>(graph.arc_count()));
+  numbers.arc.resize(graph.arc_count(), 2 * rows.total_edges > Index{1} << 32);
   for (Index arc = 0; arc < graph.arc_count(); ++arc) {
     const Index u = graph.source(arc), v = numbers.node[static_cast<std::size_t>(graph.target(arc))];
     Index found = 0;
@@ -128,7 +128,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
       const std::tuple<Index, Index, Index> wanted(numbers.node[static_cast<std::size_t>(u)], v, -1);
       found = std::get<2>(*std::lower_bound(of_halo.begin(), of_halo.end(), wanted));
     }
-    numbers.arc[static_cast<std::size_t>(arc)] = static_cast<std::uint32_t>(found);
+    numbers.arc.set(arc, found);
   }
 }
 
@@ -155,12 +155,14 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
 
 /// The part with these rows. \param entering, number  halo_arcs(), and the numbers of these arcs in the whole graph
 ///
-/// \throws std::invalid_argument  a graph with more arcs than noise has addresses, 2³², a part with more nodes or edges
+/// \throws std::invalid_argument  a graph with more arcs than noise has addresses, 2⁵², a part with more nodes or edges
 ///         than Graph takes, or without nodes. Unchecked: that rows and arcs belong together
 [[nodiscard]] inline LocalPart part_of_rows(const OwnRows& rows, std::span<const HaloArc> entering,
                                             std::span<const Index> number) {
-  require(rows.total_edges <= (Index{1} << 31), "edges", rows.total_edges,
-          "arcs have 32-bit addresses: at most 2^31");
+  require(rows.total_edges <= ArcNumbers::most / 2, "edges", rows.total_edges,
+          "arcs have 52-bit addresses: at most 2^51");
+  const std::size_t ends = rows.target.size() + entering.size();
+  require(ends / 2 < std::size_t{1} << 30, "edges of a part", ends / 2, "must be less than 2^30; use more ranks");
   require(!rows.node.empty(), "nodes of a part", 0, "every rank needs a node; use fewer ranks");
   LocalPart r;
   r.numbers.total_nodes = rows.total_nodes;
@@ -217,7 +219,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   for (const HaloArc& arc : entering) number.push_back(sheafnn::detail::arc_between(graph, arc.source, arc.target));
   LocalPart r = part_of_rows(rows, entering, number);
   sheafnn::detail::take_attributes(
-      r.graph, graph, [&](Index arc) { return r.numbers.arc[static_cast<std::size_t>(arc)]; },
+      r.graph, graph, [&](Index arc) { return r.numbers.arc[arc]; },
       [&](Index u) { return r.numbers.node[static_cast<std::size_t>(u)]; });
   return r;
 }

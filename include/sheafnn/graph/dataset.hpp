@@ -264,6 +264,10 @@ inline void validate(const Split& split, Index n, std::string_view name) {
 
 namespace detail {
 
+inline void require_feature_columns(std::string_view name, Index columns) {
+  require(columns > 0, name, columns, "at least one is needed");
+}
+
 /// Checks the labels of a dataset for training; validate().
 template <class GraphType>
 void check_labels(const NodeDataset<GraphType>& data) {
@@ -297,8 +301,7 @@ template <class GraphType>
 void validate(const NodeDataset<GraphType>& data) {
   const Index n = data.node_count();
   require(n > 0, detail::part_name(data, "nodes"), n, "a dataset needs at least one node");
-  require(data.feature_count() > 0, detail::part_name(data, "feature columns"), data.feature_count(),
-          "at least one is needed");
+  detail::require_feature_columns(detail::part_name(data, "feature columns"), data.feature_count());
   require(data.features.rows() == n, detail::part_name(data, "feature rows"), data.features.rows(),
           detail::concat("must equal the number of nodes, ", n));
   if (data.target_names.empty()) {

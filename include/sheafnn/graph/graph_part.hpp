@@ -26,6 +26,36 @@
 
 namespace sheafnn {
 
+/// Numbers of arcs in a whole graph: of 32 bits, and of 52 where the graph has more arcs. Unchecked: i in [0, size()).
+class ArcNumbers {
+ public:
+  /// Largest number of arcs: noise has as many addresses (Stream).
+  static constexpr Index most = Index{1} << 52;
+
+  /// Numbers 0. \param wide  whether numbers may need more than 32 bits
+  void resize(Index count, bool wide) {
+    lower_.assign(static_cast<std::size_t>(count), 0);
+    upper_.assign(wide ? lower_.size() : 0, 0);
+  }
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lower_.size()); }
+  [[nodiscard]] bool wide() const noexcept { return !upper_.empty(); }
+  [[nodiscard]] Index operator[](Index i) const noexcept {
+    return static_cast<Index>(std::uint64_t{upper(i)} << 32 | lower(i));
+  }
+  [[nodiscard]] std::uint32_t lower(Index i) const noexcept { return lower_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] std::uint32_t upper(Index i) const noexcept {
+    return wide() ? upper_[static_cast<std::size_t>(i)] : 0;
+  }
+  /// Unchecked: that the number is at least 0, and below 2³², or below `most` if wide().
+  void set(Index i, Index number) noexcept {
+    lower_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number);
+    if (wide()) upper_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number >> 32);
+  }
+
+ private:
+  std::vector<std::uint32_t> lower_, upper_;
+};
+
 /// Numbers of a part and of what it has in the whole graph.
 struct PartNumbers {
   Index own = 0;                   ///< owned nodes; they are 0 … own − 1
@@ -33,7 +63,7 @@ struct PartNumbers {
   Index total_nodes = 0;           ///< of the whole graph
   Index total_edges = 0;           ///< of the whole graph
   std::vector<Index> node;         ///< number in the whole graph, of every node of the part
-  std::vector<std::uint32_t> arc;  ///< the same of every arc
+  ArcNumbers arc;                  ///< the same of every arc
   std::vector<std::int32_t> cut;   ///< edges of the part that are in another one as well
   std::vector<Index> first_entry;  ///< per owned node: number of its first stored feature in the whole features
   std::vector<Index> degree;       ///< in the whole graph, of every node of the part

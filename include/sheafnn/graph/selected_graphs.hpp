@@ -72,7 +72,7 @@ class SelectedGraphs {
         features_(rows_of(features, part_.numbers().node)) {
     const PartNumbers& of_whole = part_.numbers();
     take_attributes(
-        graph_, whole, [&](Index arc) { return of_whole.arc[static_cast<std::size_t>(arc)]; },
+        graph_, whole, [&](Index arc) { return of_whole.arc[arc]; },
         [&](Index u) { return of_whole.node[static_cast<std::size_t>(u)]; });
     if (as_a_part) graph_.set_part(&part_);
   }
@@ -88,8 +88,7 @@ class SelectedGraphs {
   /// \param selected  the graphs as a union of their own
   [[nodiscard]] static PartNumbers numbers_of(const Graph& whole, const NodeFeatures& features,
                                               std::span<const std::int32_t> graphs, const Graph& selected) {
-    const std::size_t nodes = static_cast<std::size_t>(selected.node_count()),
-                      arcs = static_cast<std::size_t>(selected.arc_count());
+    const std::size_t nodes = static_cast<std::size_t>(selected.node_count());
     PartNumbers r;
     r.own = r.interior = selected.node_count();
     r.total_nodes = whole.node_count();
@@ -98,8 +97,9 @@ class SelectedGraphs {
     r.first_entry.resize(nodes);
     r.degree.resize(nodes);
     r.in_degree.resize(nodes);
-    r.arc.resize(arcs);
-    std::size_t node = 0, arc = 0;
+    r.arc.resize(selected.arc_count(), false);
+    std::size_t node = 0;
+    Index arc = 0;
     for (const std::int32_t g : graphs) {
       const Index begin = whole.first_node(g), end = whole.first_node(g + 1);
       for (Index u = begin; u < end; ++u, ++node) {
@@ -108,7 +108,7 @@ class SelectedGraphs {
         r.degree[node] = whole.degree(u);
       }
       for (Index a = whole.first_arc(begin); a < whole.first_arc(end); ++a, ++arc) {
-        r.arc[arc] = static_cast<std::uint32_t>(a);
+        r.arc.set(arc, a);
       }
     }
     for (Index a = 0; a < selected.arc_count(); ++a) {

@@ -44,7 +44,7 @@ namespace sheafnn::detail {
   const auto node = [&](Index u) { return static_cast<double>(numbers.node[static_cast<std::size_t>(u)]); };
   std::vector<double> source(static_cast<std::size_t>(2 * numbers.total_edges)), target(source.size());
   for (Index arc = 0; arc < graph.first_arc(numbers.own); ++arc) {
-    const std::size_t i = numbers.arc[static_cast<std::size_t>(arc)];
+    const std::size_t i = static_cast<std::size_t>(numbers.arc[arc]);
     require(i < source.size(), "arc", i, "the parts are not joined to one graph");
     source[i] = node(graph.source(arc));
     target[i] = 2 * node(graph.target(arc)) + (graph.listed(arc) ? 1 : 0);

@@ -58,7 +58,8 @@ namespace sheafnn::io {
                  "has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN or OGB folder");
   }
   if (path.extension() == ".npz") {
-    return load_npz(path, use, text.missing_labels, text.targets, {text.edge_types, text.node_types});
+    return load_npz(path, use, text.missing_labels, text.targets,
+                    {text.edge_types, text.node_types, text.edge_labels, text.edge_target});
   }
   detail::fail_to_open(path,
                        "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",

@@ -7,10 +7,21 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/io/file.hpp"
+
+namespace sheafnn::io {
+
+/// Whether a folder has the arcs of a graph in .npy arrays. Takes any path.
+[[nodiscard]] inline bool is_graph_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder / "indptr.npy", error);
+}
+
+}  // namespace sheafnn::io
 
 namespace sheafnn::io::detail {
 

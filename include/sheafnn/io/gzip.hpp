@@ -1,5 +1,5 @@
 /// \file
-/// read_gzip(): the text in a .gz file.
+/// read_gzip(): the text in a .gz file. GzipReader reads it in pieces.
 #pragma once
 
 #include <zlib.h>
@@ -14,26 +14,43 @@
 
 namespace sheafnn::io {
 
+/// A .gz file, or one that is not compressed, from its beginning to its end.
+class GzipReader {
+ public:
+  static constexpr std::size_t piece = std::size_t{1} << 20;
+
+  /// \throws MissingFile  no such file \throws std::runtime_error  it cannot be opened
+  explicit GzipReader(const std::filesystem::path& path)
+      : name_(path.string()), file_(gzopen(path.c_str(), "rb"), &gzclose) {
+    if (file_ == nullptr) detail::fail_to_open(path, "cannot be opened");
+  }
+  /// Appends the next bytes, at most `piece`. \returns false at the end
+  /// \throws std::runtime_error  the file is damaged or ends too early
+  [[nodiscard]] bool append(Bytes& to) {
+    const std::size_t size = to.size();
+    to.resize(size + piece);
+    const int count = gzread(file_.get(), to.data() + size, static_cast<unsigned>(piece));
+    int code = Z_OK;
+    const char* const message = gzerror(file_.get(), &code);
+    if (count < 0 || code == Z_BUF_ERROR) detail::fail(name_, "is damaged or ends too early (", message, ")");
+    to.resize(size + static_cast<std::size_t>(count));
+    return count > 0;
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+};
+
 /// \param memory  a larger text is refused
 /// \throws MissingFile         no such file
 /// \throws std::runtime_error  one that is damaged or ends too early, or a text that is too large
 [[nodiscard]] inline Bytes read_gzip(const std::filesystem::path& path, double memory = memory_limit()) {
-  const std::string name = path.string();
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), &gzclose);
-  if (file == nullptr) detail::fail_to_open(path, "cannot be opened");
+  GzipReader file(path);
   Bytes r;
-  constexpr std::size_t piece = std::size_t{1} << 20;
-  for (;;) {
-    const std::size_t size = r.size();
-    detail::check_memory(name, static_cast<double>(size + piece), memory);
-    r.resize(size + piece);
-    const int count = gzread(file.get(), r.data() + size, static_cast<unsigned>(piece));
-    int code = Z_OK;
-    const char* const message = gzerror(file.get(), &code);
-    if (count < 0 || code == Z_BUF_ERROR) detail::fail(name, "is damaged or ends too early (", message, ")");
-    r.resize(size + static_cast<std::size_t>(count));
-    if (count == 0) return r;
-  }
+  do detail::check_memory(path.string(), static_cast<double>(r.size() + GzipReader::piece), memory);
+  while (file.append(r));
+  return r;
 }
 
 }  // namespace sheafnn::io

@@ -17,13 +17,8 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/io/file.hpp"
+#include "sheafnn/io/mapped_file.hpp"
 #include "sheafnn/io/npy_header.hpp"
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
 
 namespace sheafnn::io {
 
@@ -33,42 +28,15 @@ class MappedArray {
   /// \throws MissingFile         no such file
   /// \throws std::runtime_error  a file that cannot be mapped or is too short; a damaged header; half precision; another
   ///                             byte order than the machine's; more than two dimensions
-  explicit MappedArray(const std::filesystem::path& path) : name_(path.string()) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) detail::fail_to_open(path, "cannot be opened");
-    header_ = detail::read_rows_header(name_, file);
+  explicit MappedArray(const std::filesystem::path& path)
+      : name_(path.string()), header_(header_of(path)), file_(path, bytes_of(header_)) {
     if (header_.item_size > 1 && header_.big_endian != (std::endian::native == std::endian::big)) {
       detail::fail(name_, "has numbers in another byte order than this machine's; save it with '<'");
     }
     if (header_.kind == 'f' && header_.item_size == 2) {
       detail::fail(name_, "has element type float16; save it as float32");
     }
-#if defined(__unix__) || defined(__APPLE__)
-    size_ = header_.data_begin + static_cast<std::size_t>(rows() * columns()) * header_.item_size;
-    const int descriptor = ::open(path.c_str(), O_RDONLY);
-    if (descriptor < 0) detail::fail(name_, "cannot be opened");
-    void* const begin = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
-    ::close(descriptor);
-    if (begin == MAP_FAILED) detail::fail(name_, "cannot be mapped into memory");
-    begin_ = static_cast<const unsigned char*>(begin);
-#else
-    detail::fail(name_, "arrays are mapped on POSIX systems only");
-#endif
   }
-  MappedArray(const MappedArray&) = delete;
-  MappedArray& operator=(const MappedArray&) = delete;
-  MappedArray(MappedArray&& other) noexcept
-      : name_(std::move(other.name_)),
-        header_(std::move(other.header_)),
-        begin_(std::exchange(other.begin_, nullptr)),
-        size_(other.size_) {}
-  MappedArray& operator=(MappedArray&&) = delete;
-  ~MappedArray() {
-#if defined(__unix__) || defined(__APPLE__)
-    if (begin_ != nullptr) ::munmap(const_cast<unsigned char*>(begin_), size_);
-#endif
-  }
-
   [[nodiscard]] Index rows() const noexcept { return header_.shape[0]; }
   /// 1 where the array has one dimension.
   [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
@@ -109,17 +77,27 @@ class MappedArray {
   }
 
  private:
+  [[nodiscard]] static detail::NpyHeader header_of(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) detail::fail_to_open(path, "cannot be opened");
+    return detail::read_rows_header(path.string(), file);
+  }
+  [[nodiscard]] static std::size_t bytes_of(const detail::NpyHeader& header) {
+    std::size_t r = header.item_size;
+    for (const Index extent : header.shape) r *= static_cast<std::size_t>(extent);
+    return header.data_begin + r;
+  }
   template <class Stored, class T>
   [[nodiscard]] T load(Index i) const noexcept {
     Stored r;
-    std::memcpy(&r, begin_ + header_.data_begin + static_cast<std::size_t>(i) * sizeof(Stored), sizeof(Stored));
+    std::memcpy(&r, file_.bytes().data() + header_.data_begin + static_cast<std::size_t>(i) * sizeof(Stored),
+                sizeof(Stored));
     return static_cast<T>(r);
   }
 
   std::string name_;
   detail::NpyHeader header_;
-  const unsigned char* begin_ = nullptr;
-  std::size_t size_ = 0;
+  MappedFile file_;
 };
 
 /// A mapped array of truth values, or of whole numbers. Unchecked: as MappedArray, and that numbers are below 2⁶³.

@@ -45,7 +45,7 @@ class NpyArray {
   /// \param content  the whole .npy file
   /// \throws std::runtime_error  damaged header, unsupported element type, or wrong length
   NpyArray(std::string where, Bytes content) : where_(std::move(where)), content_(std::move(content)) {
-    header_ = detail::parse_npy_header(where_, content_);
+    header_ = detail::parse_npy_header(where_, content_, content_.size());
   }
   /// A vector of elements that stand one after another, without a header.
   ///

@@ -169,8 +169,10 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
 
 /// Reads the header of a whole .npy file of numbers.
 ///
+/// \param content  the file, or its beginning with the header
+/// \param bytes    of the file
 /// \throws std::runtime_error  see NpyArray
-[[nodiscard]] inline NpyHeader parse_npy_header(std::string_view where, const Bytes& content) {
+[[nodiscard]] inline NpyHeader parse_npy_header(std::string_view where, const Bytes& content, std::size_t bytes) {
   NpyHeader header = read_npy_header(where, content);
   parse_npy_dtype(where, header);
 
@@ -184,8 +186,8 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
     header.size *= extent;
   }
   const std::size_t expected = static_cast<std::size_t>(header.size) * header.item_size;
-  if (expected != content.size() - header.data_begin) {
-    fail(where, "its shape and type need ", expected, " bytes of data, but ", content.size() - header.data_begin,
+  if (expected != bytes - header.data_begin) {
+    fail(where, "its shape and type need ", expected, " bytes of data, but ", bytes - header.data_begin,
          " are there");
   }
   return header;
@@ -194,6 +196,11 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
 /// Refuses truth values, which number nothing. \throws std::runtime_error  naming the array
 inline void refuse_truth_values(std::string_view where, const NpyHeader& header) {
   if (header.kind == 'b') fail(where, "holds truth values; whole numbers are needed");
+}
+
+/// Refuses an order in which rows do not stand one behind the other. \throws std::runtime_error  naming the array
+inline void refuse_fortran_order(std::string_view where, const NpyHeader& header) {
+  if (header.fortran_order && header.shape.size() > 1) fail(where, "is in Fortran order; save it in C order");
 }
 
 /// Reads the header of a .npy file of numbers whose rows are read one by one: in C order, with one or two dimensions.
@@ -207,7 +214,7 @@ inline void refuse_truth_values(std::string_view where, const NpyHeader& header)
   file.clear();
   NpyHeader header = read_npy_header(where, begin);
   parse_npy_dtype(where, header);
-  if (header.fortran_order && header.shape.size() > 1) fail(where, "is in Fortran order; save it in C order");
+  refuse_fortran_order(where, header);
   if (header.shape.empty() || header.shape.size() > 2) fail(where, "must have one or two dimensions");
   file.seekg(0, std::ios::end);
   double needed = static_cast<double>(header.item_size);

@@ -233,9 +233,11 @@ struct NpzRows {
 /// if each edge has a row.
 ///
 /// \param list  of the edges; null: a matrix lists them
-inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph, const NpyArray* list) {
+/// \param read  key of numbers or labels that are read; or empty
+inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph, const NpyArray* list,
+                                  const std::string& read) {
   const std::string key = find_key(archive, edge_attribute_keys);
-  if (key.empty()) return;
+  if (key.empty() || key == read) return;
   const NpyArray array = archive.array(key);
   const std::vector<double> values = array.values<double>();
   const Index listed = list != nullptr ? list->size() / 2 : listed_entries(graph);
@@ -256,10 +258,10 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
 
 /// The graph of an archive of n nodes.
 ///
-/// \param types   whether to read the types of edges
-/// \param names   of these types
-[[nodiscard]] inline Graph read_graph(const NpzArchive& archive, Index n, bool types,
-                                      std::vector<std::string>& names) {
+/// \param rules    what to read of the edges
+/// \param columns  what was read
+[[nodiscard]] inline Graph read_graph(const NpzArchive& archive, Index n, const EdgeColumnRules& rules,
+                                      EdgeColumns& columns) {
   const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
   std::optional<NpyArray> array;
   if (!plain.ends_with("data")) array = archive.array(edges);
@@ -268,8 +270,10 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
   std::vector<Edge> pairs;
   if (!matrix) pairs = read_pairs(*dense, n, plain == "edgeindex");
   Graph graph = matrix ? read_adjacency(archive, edges, dense, n) : graph_of_pairs(*dense, n, pairs);
-  check_edge_attributes(archive, graph, matrix ? nullptr : dense);
-  read_edge_types(archive, graph, matrix ? nullptr : &pairs, types, names);
+  const std::vector<Edge>* const list = matrix ? nullptr : &pairs;
+  check_edge_attributes(archive, graph, matrix ? nullptr : dense, rules.values());
+  read_edge_types(archive, graph, list, rules, columns.type_names);
+  read_edge_values(archive, graph, list, rules, columns);
   return graph;
 }
 
@@ -308,14 +312,16 @@ template <class GraphType, class ReadGraph>
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
                                           DatasetUse use = DatasetUse::training, const MissingLabels& missing = {},
                                           std::span<const std::string> targets = {}, ReadTypes types = {}) {
-  std::vector<std::string> edge_types, node_types;
+  const EdgeColumnRules rules{types.edges, types.edge_labels, types.edge_target, missing};
+  EdgeColumns edges;
+  std::vector<std::string> node_types;
   const auto read = [&](const NpzArchive& from, Index n) {
-    Graph graph = read_graph(from, n, types.edges, edge_types);
+    Graph graph = read_graph(from, n, rules, edges);
     if (types.nodes) read_node_types(from, graph, node_types);
     return graph;
   };
   Dataset r = read_tables<Graph>(archive, std::move(name), use, missing, read, targets);
-  r.edge_type_names = std::move(edge_types);
+  take_edge_columns(r, std::move(edges));
   r.node_type_names = std::move(node_types);
   return r;
 }
@@ -343,7 +349,8 @@ template <class GraphType, class ReadGraph>
 /// \param targets  keys of arrays (n, or n × k) of numbers to learn in place of labels: Dataset::targets. Labels are not read
 ///                 then. Column c of an array Y of several columns is called Y_c, and may be given by that name. For
 ///                 prediction the arrays may be missing
-/// \param types    which types to read. Types of edges that differ and are not read are refused
+/// \param types    which types to read, and which labels or numbers of the listed edges: arrays of m, NaN or an empty text where
+///                 unknown. Types of edges that differ and are not read are refused
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,
                                       const MissingLabels& missing = {}, std::span<const std::string> targets = {},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npy.hpp"
+#include "sheafnn/io/npy_stream.hpp"
 #include "sheafnn/io/zip.hpp"
 
 namespace sheafnn::io {
@@ -22,10 +24,13 @@ class NpzArchive {
   /// \throws std::runtime_error  it cannot be read, or is no intact zip archive
   explicit NpzArchive(const std::filesystem::path& path) : NpzArchive(path.string(), read_file(path)) {}
   /// Takes the content of a file; `name` is what messages call it. \throws std::runtime_error  as above
-  NpzArchive(std::string name, Bytes content) : zip_(std::move(name), std::move(content)) {
-    for (const ZipEntry& entry : zip_.entries()) {
-      if (entry.name.ends_with(suffix)) names_.push_back(entry.name.substr(0, entry.name.size() - suffix.size()));
-    }
+  NpzArchive(std::string name, Bytes content) : NpzArchive(ZipArchive(std::move(name), std::move(content))) {}
+
+  /// An archive that is not read into memory, for numbers(). Unchecked: that the file stays as it is.
+  ///
+  /// \throws MissingFile  no such file \throws std::runtime_error  as above
+  [[nodiscard]] static NpzArchive mapped(const std::filesystem::path& path) {
+    return NpzArchive(ZipArchive(path.string(), MappedFile(path)));
   }
 
   [[nodiscard]] const std::string& file() const noexcept { return zip_.name(); }
@@ -40,6 +45,10 @@ class NpzArchive {
   [[nodiscard]] NpyArray array(std::string_view key) const {
     const ZipEntry& entry = entry_of(key);
     return NpyArray(where(key), zip_.read(entry));
+  }
+  /// The numbers of that key, which are read in pieces. \throws std::runtime_error  as array()
+  [[nodiscard]] NpyStream numbers(std::string_view key) const {
+    return NpyStream(where(key), std::make_unique<ZipEntryReader>(zip_, entry_of(key)));
   }
   /// The single text of that key. \throws std::runtime_error  no such key, a corrupt entry, or something else there
   [[nodiscard]] std::string text(std::string_view key) const {
@@ -59,6 +68,12 @@ class NpzArchive {
 
  private:
   static constexpr std::string_view suffix = ".npy";
+
+  explicit NpzArchive(ZipArchive zip) : zip_(std::move(zip)) {
+    for (const ZipEntry& entry : zip_.entries()) {
+      if (entry.name.ends_with(suffix)) names_.push_back(entry.name.substr(0, entry.name.size() - suffix.size()));
+    }
+  }
 
   [[nodiscard]] std::string where(std::string_view key) const {
     return sheafnn::detail::concat(file(), ": ", detail::printable(key));

@@ -1,5 +1,5 @@
 /// \file
-/// Types of edges and nodes in .npz files, and arrays of numbers or texts of which the texts count.
+/// Types of edges and nodes, and labels and numbers of edges, in .npz files; and arrays of numbers or texts of which the texts count.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +19,19 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/pair_types.hpp"
+#include "sheafnn/io/edge_values.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/io/npz_keys.hpp"
 
 namespace sheafnn::io {
 
-/// Which types a reader of .npz files reads.
+/// Which types, and which labels or numbers of edges, a reader of .npz files reads.
 struct ReadTypes {
   bool edges = false;  ///< under the key edge_types (or edge_type)
   bool nodes = false;  ///< under the key node_types (or node_type)
+  /// Key of labels, or else of numbers, of the listed edges: Dataset::edge_labels, Dataset::edge_targets; empty: not read.
+  std::string edge_labels = {}, edge_target = {};
 };
 
 namespace detail {
@@ -92,23 +95,56 @@ namespace detail {
   fail(archive.file(), printable(key), "[", empty - r.begin(), "]: the ", of, " has no type");
 }
 
+/// Refuses an array of edges where a matrix lists them. \param pairs  null: a matrix
+inline void require_pairs(const NpzArchive& archive, const std::string& key, const std::vector<Edge>* pairs) {
+  if (pairs != nullptr) return;
+  fail(archive.file(), "'", printable(key), "' needs a list of edges, m x 2; the file has a matrix");
+}
+
+/// Reads labels or numbers of edges: an array of a text or number for each pair of the list. NaN and an empty text are
+/// unknown. Without the key there are none.
+///
+/// \param pairs  that list the edges; null: a matrix lists them
+/// \throws std::runtime_error  naming the file, the key and the pair: another shape, an edge with two values, an infinite
+///                             number, encode_labels()
+inline void read_edge_values(const NpzArchive& archive, const Graph& graph, const std::vector<Edge>* pairs,
+                             const EdgeColumnRules& rules, EdgeColumns& columns) {
+  const std::string& key = rules.values();
+  if (key.empty() || !archive.contains(key)) return;
+  require_pairs(archive, key, pairs);
+  const bool labels = !rules.labels.empty();
+  const auto count = static_cast<Index>(pairs->size());
+  const std::vector<std::string> values = entry_texts(archive, key, count, labels ? "label" : "number", "edges");
+  const std::string name = sheafnn::detail::concat(archive.file(), ": ", printable(key));
+  const PairTexts texts{*pairs, values, name,
+                        [&](std::size_t i) { return sheafnn::detail::concat(name, "[", i, "]"); },
+                        [](std::size_t i) { return sheafnn::detail::concat("at ", i); }};
+  if (labels) return read_edge_labels(graph, texts, rules.missing, columns);
+  const std::vector<double> numbers = archive.array(key).values<double>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isinf(numbers[i]))
+      fail(texts.place(i), "is infinite; numbers of edges are finite, or NaN where unknown");
+  }
+  read_edge_targets(graph, texts, numbers, columns);
+}
+
 /// Gives a graph the types of its edges.
 ///
 /// \param pairs  that list the edges; null: a matrix lists them
-/// \param read   if not, types of all pairs that differ are refused
+/// \param rules  where they read no types, types of all pairs that differ are refused, but for a key that they name
 /// \param names  of the types, sorted
 /// \throws std::runtime_error  naming the file, the key and the edge
-inline void read_edge_types(const NpzArchive& archive, Graph& graph, const std::vector<Edge>* pairs, bool read,
-                            std::vector<std::string>& names) {
+inline void read_edge_types(const NpzArchive& archive, Graph& graph, const std::vector<Edge>* pairs,
+                            const EdgeColumnRules& rules, std::vector<std::string>& names) {
   const std::string key = find_key(archive, edge_type_keys);
+  const bool read = rules.types;
+  if (!read && key == rules.values()) return;
   if (key.empty()) {
     if (read) fail(archive.file(), "has no key 'edge_types' (or edge_type), which tells the types of edges");
     return;
   }
   if (pairs == nullptr && !read) return;
-  if (pairs == nullptr) {
-    fail(archive.file(), "'", printable(key), "' needs a list of edges, m x 2; the file has a matrix");
-  }
+  require_pairs(archive, key, pairs);
   const auto count = static_cast<Index>(pairs->size());
   if (!read && entry_count(archive, key) != count) return;  // no types of these edges
   const std::vector<std::string> types = type_texts(archive, key, count, "edge");

@@ -28,7 +28,8 @@
 
 namespace sheafnn::io {
 
-/// How to read datasets in text files. The types, the targets and missing_labels hold for .npz files as well.
+/// How to read datasets in text files. The types, the targets, labels and numbers of edges, and missing_labels hold for .npz
+/// files as well.
 struct TextOptions {
   std::string label = "label";        ///< name of the label column
   bool identity_features = false;     ///< one-hot node numbers (n × n) in place of what the files hold
@@ -37,8 +38,8 @@ struct TextOptions {
   bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
-  /// Column of the edge list with labels or else numbers of edges: Dataset::edge_labels, Dataset::edge_targets. Among labels −1
-  /// is a class. Both are empty where there is no such column.
+  /// Column of the edge list, or key of an .npz file, with labels or else numbers of edges: Dataset::edge_labels,
+  /// Dataset::edge_targets. Among labels −1 is a class. Both are empty where there is no such column.
   std::string edge_labels = {}, edge_target = {};
 
   [[nodiscard]] bool reads_edge_columns() const noexcept {
@@ -275,10 +276,7 @@ template <class GraphType, class ReadGraph>
         return graph;
       });
   r.node_type_names = std::move(node_types);
-  r.edge_type_names = std::move(edges.type_names);
-  r.edge_labels = std::move(edges.labels);
-  r.edge_class_names = std::move(edges.class_names);
-  r.edge_targets = std::move(edges.targets);
+  take_edge_columns(r, std::move(edges));
   return r;
 }
 }  // namespace detail

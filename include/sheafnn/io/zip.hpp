@@ -1,5 +1,6 @@
 /// \file
 /// ZipArchive: reads the entries of a zip file (stored or deflated, zip64), checking everything that the file claims.
+/// ZipEntryReader reads one piece by piece.
 ///
 /// Source: PKWARE APPNOTE 6.3, sections 4.3 (records), 4.5.3 (zip64 sizes). Sizes come from the central directory.
 #pragma once
@@ -9,6 +10,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -17,6 +21,7 @@
 
 #include "sheafnn/core/memory.hpp"
 #include "sheafnn/io/file.hpp"
+#include "sheafnn/io/mapped_file.hpp"
 
 namespace sheafnn::io {
 
@@ -31,7 +36,7 @@ struct ZipEntry {
   std::uint64_t header_offset = 0;  ///< where its local header begins
 };
 
-/// A zip archive held in memory.
+/// A zip archive held in memory, or mapped.
 class ZipArchive {
  public:
   /// Reads the central directory.
@@ -39,7 +44,17 @@ class ZipArchive {
   /// \param name     what messages call the archive, usually its path
   /// \param content  the whole file
   /// \throws std::runtime_error  not a zip archive, or a truncated or inconsistent one
-  ZipArchive(std::string name, Bytes content) : name_(std::move(name)), content_(std::move(content)) {
+  ZipArchive(std::string name, Bytes content) : name_(std::move(name)) {
+    const auto owner = std::make_shared<const Bytes>(std::move(content));
+    content_ = *owner;
+    owner_ = owner;
+    read_directory();
+  }
+  /// The same of a file that is not read into memory. Unchecked: that it stays as it is.
+  ZipArchive(std::string name, MappedFile file) : name_(std::move(name)) {
+    const auto owner = std::make_shared<const MappedFile>(std::move(file));
+    content_ = owner->bytes();
+    owner_ = owner;
     read_directory();
   }
 
@@ -57,23 +72,7 @@ class ZipArchive {
   ///
   /// \param memory  compressed content that is larger is refused before anything is allocated
   /// \throws std::runtime_error  encrypted, compressed by an unsupported method, truncated, corrupt or too large
-  [[nodiscard]] Bytes read(const ZipEntry& entry, double memory = memory_limit()) const {
-    const std::string where = sheafnn::detail::concat(name_, ": entry '", detail::printable(entry.name), "'");
-    if ((entry.flags & 0x2041u) != 0) detail::fail(where, "is encrypted, which is not supported");
-    if (entry.method != 0 && entry.method != 8) {
-      detail::fail(where, "uses compression method ", entry.method,
-                   "; only 0 (stored) and 8 (deflated) are supported");
-    }
-    const std::size_t begin = data_begin(entry, where);
-    return detail::naming_file(where, [&] {
-      Bytes r = entry.method == 0 ? stored(entry, begin, where) : inflated(entry, begin, where, memory);
-      const std::uint32_t crc = checksum(r);
-      if (crc != entry.crc) {
-        detail::fail(where, "is corrupt; its CRC-32 is ", crc, ", the archive promises ", entry.crc);
-      }
-      return r;
-    });
-  }
+  [[nodiscard]] Bytes read(const ZipEntry& entry, double memory = memory_limit()) const;
 
  private:
   static constexpr std::size_t end_size = 22;      // end of central directory record
@@ -198,70 +197,128 @@ class ZipArchive {
     return static_cast<std::size_t>(begin);
   }
 
-  [[nodiscard]] Bytes stored(const ZipEntry& entry, std::size_t begin, const std::string& where) const {
-    if (entry.size != entry.stored_size) {
-      detail::fail(where, "is stored, yet its sizes differ: ", entry.stored_size, " and ", entry.size);
-    }
-    const auto first = content_.begin() + static_cast<std::ptrdiff_t>(begin);
-    return Bytes(first, first + static_cast<std::ptrdiff_t>(entry.size));
-  }
-
-  [[nodiscard]] Bytes inflated(const ZipEntry& entry, std::size_t begin, const std::string& where,
-                               double memory) const {
-    // A code of two bits can stand for 258 bytes; larger promises are lies, and memory grows only as data comes.
-    if (entry.size / 1032 > entry.stored_size) {
-      detail::fail(where, "claims that ", entry.stored_size, " bytes expand to ", entry.size,
-                   ", more than deflate can");
-    }
-    detail::check_memory(where, static_cast<double>(entry.size), memory);
-    struct Stream {
-      z_stream z{};
-      bool ready = inflateInit2(&z, -MAX_WBITS) == Z_OK;
-      ~Stream() {
-        if (ready) inflateEnd(&z);
-      }
-    } stream;
-    if (!stream.ready) throw std::bad_alloc();
-    z_stream& z = stream.z;
-    constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
-    const std::size_t size = static_cast<std::size_t>(entry.size);
-    const std::size_t input = static_cast<std::size_t>(entry.stored_size);
-    std::size_t used = 0;
-    std::size_t made = 0;
-    Bytes out;
-    int state = Z_OK;
-    while (state == Z_OK) {
-      // One byte more than promised, so that too much output shows.
-      if (made == out.size()) out.resize(std::min(size + 1, std::max<std::size_t>(2 * made, 65536)));
-      const std::size_t give = std::min(piece, input - used);
-      const std::size_t room = std::min(piece, out.size() - made);
-      // zlib does not write to its input; the cast bridges its old interface.
-      z.next_in = const_cast<Bytef*>(content_.data() + begin + used);
-      z.avail_in = static_cast<uInt>(give);
-      z.next_out = out.data() + made;
-      z.avail_out = static_cast<uInt>(room);
-      state = inflate(&z, Z_NO_FLUSH);
-      used += give - z.avail_in;
-      made += room - z.avail_out;
-      if (made > size) break;
-    }
-    if (state == Z_MEM_ERROR) throw std::bad_alloc();
-    if (state != Z_STREAM_END || made != size || used != input) {
-      detail::fail(where, "is corrupt; ", used, " of ", input, " compressed bytes gave ", made, " of ", size,
-                   " bytes");
-    }
-    out.resize(size);
-    return out;
-  }
-
-  [[nodiscard]] static std::uint32_t checksum(const Bytes& bytes) {
-    return static_cast<std::uint32_t>(crc32_z(crc32_z(0, nullptr, 0), bytes.data(), bytes.size()));
-  }
-
   std::string name_;
-  Bytes content_;
+  std::shared_ptr<const void> owner_;  ///< of the content
+  std::span<const unsigned char> content_;
   std::size_t directory_ = 0;
   std::vector<ZipEntry> entries_;
+
+  friend class ZipEntryReader;
 };
+
+/// Reads an entry from its beginning to its end. The archive must outlive it.
+class ZipEntryReader {
+ public:
+  /// \throws std::runtime_error  encrypted, compressed by an unsupported method, or sizes that cannot be
+  ZipEntryReader(const ZipArchive& archive, const ZipEntry& entry)
+      : where_(sheafnn::detail::concat(archive.name(), ": entry '", detail::printable(entry.name), "'")),
+        size_(static_cast<std::size_t>(entry.size)),
+        crc_(entry.crc),
+        deflated_(entry.method == 8) {
+    if ((entry.flags & 0x2041u) != 0) detail::fail(where_, "is encrypted, which is not supported");
+    if (entry.method != 0 && !deflated_) {
+      detail::fail(where_, "uses compression method ", entry.method,
+                   "; only 0 (stored) and 8 (deflated) are supported");
+    }
+    input_ =
+        archive.content_.subspan(archive.data_begin(entry, where_), static_cast<std::size_t>(entry.stored_size));
+    if (!deflated_ && entry.size != entry.stored_size) {
+      detail::fail(where_, "is stored, yet its sizes differ: ", entry.stored_size, " and ", entry.size);
+    }
+    // A code of two bits can stand for 258 bytes; larger promises are lies.
+    if (deflated_ && entry.size / 1032 > entry.stored_size) {
+      detail::fail(where_, "claims that ", entry.stored_size, " bytes expand to ", entry.size,
+                   ", more than deflate can");
+    }
+    if (deflated_ && inflateInit2(&z_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  ZipEntryReader(const ZipEntryReader&) = delete;
+  ZipEntryReader& operator=(const ZipEntryReader&) = delete;
+  ~ZipEntryReader() {
+    if (deflated_) inflateEnd(&z_);
+  }
+
+  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+  /// Bytes of the content.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Fills `to` with the next bytes. At the end of the content there may be fewer; then the checksum was right.
+  ///
+  /// \throws std::runtime_error  truncated or corrupt
+  [[nodiscard]] std::size_t read(std::span<unsigned char> to) {
+    const std::size_t count = std::min(to.size(), size_ - made_);
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t more = take(to.subspan(done, count - done));
+      sum_ = crc32_z(sum_, to.data() + done, more);
+      done += more;
+    }
+    if (made_ == size_ && !finished_) finish();
+    return count;
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    detail::fail(where_, "is corrupt; ", used_, " of ", input_.size(), " compressed bytes gave ", made_, " of ",
+                 size_, " bytes");
+  }
+  /// At least one byte, or none at the end of what is compressed.
+  std::size_t take(std::span<unsigned char> to) {
+    constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
+    const std::size_t give = std::min(piece, input_.size() - used_), room = std::min(piece, to.size());
+    if (!deflated_) {
+      const std::size_t count = std::min(give, room);
+      std::copy_n(input_.data() + used_, count, to.data());
+      used_ += count;
+      made_ += count;
+      return count;
+    }
+    // zlib does not write to its input; the cast bridges its old interface.
+    z_.next_in = const_cast<Bytef*>(input_.data() + used_);
+    z_.avail_in = static_cast<uInt>(give);
+    z_.next_out = to.data();
+    z_.avail_out = static_cast<uInt>(room);
+    const int state = inflate(&z_, Z_NO_FLUSH);
+    if (state == Z_MEM_ERROR) throw std::bad_alloc();
+    const std::size_t count = room - z_.avail_out;
+    used_ += give - z_.avail_in;
+    made_ += count;
+    ended_ = state == Z_STREAM_END;
+    if ((state != Z_OK && !ended_) || (ended_ && made_ < size_)) refuse();
+    return count;
+  }
+  /// Refuses content behind the end, compressed bytes that were not used, and another checksum.
+  void finish() {
+    unsigned char more[1];
+    while (deflated_ && !ended_) {
+      if (take(more) > 0) refuse();
+    }
+    if (used_ != input_.size()) refuse();
+    if (const auto sum = static_cast<std::uint32_t>(sum_); sum != crc_) {
+      detail::fail(where_, "is corrupt; its CRC-32 is ", sum, ", the archive promises ", crc_);
+    }
+    finished_ = true;
+  }
+
+  std::string where_;
+  std::span<const unsigned char> input_;
+  std::size_t size_, used_ = 0, made_ = 0;
+  std::uint32_t crc_;
+  bool deflated_, ended_ = false, finished_ = false;
+  z_stream z_{};
+  uLong sum_ = crc32_z(0, nullptr, 0);
+};
+
+inline Bytes ZipArchive::read(const ZipEntry& entry, double memory) const {
+  ZipEntryReader reader(*this, entry);
+  detail::check_memory(reader.where(), static_cast<double>(reader.size()), memory);
+  return detail::naming_file(reader.where(), [&] {
+    Bytes r;
+    do {  // memory grows only as data comes
+      const std::size_t size = r.size();
+      r.resize(std::min(reader.size(), std::max<std::size_t>(2 * size, 65536)));
+      static_cast<void>(reader.read(std::span(r).subspan(size)));
+    } while (r.size() < reader.size());
+    return r;
+  });
+}
 
 }  // namespace sheafnn::io

@@ -238,12 +238,11 @@ class AttentionScores {
     return static_cast<double>(own_count()) / static_cast<double>(total());
   }
   /// The number of a score in the whole graph, at which its noise lies.
-  [[nodiscard]] std::uint32_t address(Index score) const {
-    if (graph_->part() == nullptr) return static_cast<std::uint32_t>(score);
+  [[nodiscard]] Index address(Index score) const {
+    if (graph_->part() == nullptr) return score;
     const PartNumbers& part = graph_->part()->numbers();
     const Index node = score - graph_->arc_count();
-    if (node < 0) return part.arc[static_cast<std::size_t>(score)];
-    return static_cast<std::uint32_t>(2 * part.total_edges + part.node[static_cast<std::size_t>(node)]);
+    return node < 0 ? part.arc[score] : 2 * part.total_edges + part.node[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] S dot(const S* a, const S* b) const {
     S sum = S(0);
@@ -269,14 +268,23 @@ class AttentionScores {
     const Index count = noise_.size() / heads_;
     parallel_for(execution, (count + W - 1) / W, 16, [&](Index begin, Index end) {
       for (Index first = begin * W; first < end * W && first < count; first += W) {
-        std::uint32_t ids[W];
-        for (int lane = 0; lane < W; ++lane) ids[lane] = address(std::min(first + lane, count - 1));
+        std::uint32_t ids[W], upper[W];
+        bool wide = false;
+        for (int lane = 0; lane < W; ++lane) {
+          const Index number = address(std::min(first + lane, count - 1));
+          ids[lane] = static_cast<std::uint32_t>(number);
+          upper[lane] = static_cast<std::uint32_t>(number >> 32);
+          wide = wide || upper[lane] != 0;
+        }
         for (Index k = 0; k < heads_; k += 4) {
-          const NormalBlock<P> block =
-              normals_from_words<P>(noise.stream.words(Word::load(ids), static_cast<std::uint32_t>(k / 4)));
+          P block[4];
+          detail::draw_lanes<4>(noise.stream, wide ? upper : nullptr, block,
+                                [&](const Stream& stream, P* out) SHEAFNN_INLINE_LAMBDA {
+                                  fill_normals<4>(out, stream, Word::load(ids), static_cast<std::uint32_t>(k / 4));
+                                });
           for (Index i = 0; i < 4 && k + i < heads_; ++i) {
             S values[W];
-            block.value[i].store(values);
+            block[i].store(values);
             for (Index lane = 0; lane < W && first + lane < count; ++lane) {
               noise_[(first + lane) * heads_ + k + i] = values[lane];
             }

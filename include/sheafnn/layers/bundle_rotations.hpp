@@ -20,6 +20,7 @@
 #include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/layers/bundle_maps.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/noise.hpp"
 #include "sheafnn/posterior/cayley.hpp"
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -117,6 +118,7 @@ class VariationalBundle {
   using P = Pack<S, W>;
 
   /// \param part  null: of a whole graph
+  /// \throws std::invalid_argument  more than 2³² rotations in the whole graph
   VariationalBundle(Index nodes, Index bundles, rotation::RotationParametrisation parametrisation,
                     const GraphPart* part = nullptr)
       : q_(detail::bundle_posterior<D>(parametrisation)),
@@ -126,7 +128,10 @@ class VariationalBundle {
         part_(part),
         parameter_(blocks() * Q::parameter_size * W),
         gradient_(blocks() * Q::gradient_size * W),
-        block_sum_(blocks()) {}
+        block_sum_(blocks()) {
+    if (part != nullptr)
+      sheafnn::detail::require_noise_addresses("random rotations", part->numbers().total_nodes * bundles);
+  }
 
   /// The distributions from raw numbers, n × B · (D(D − 1)/2 + 1).
   void infer(Execution execution, const MatrixView<const S>& raw, const BundleMaps<D, S>& maps) {

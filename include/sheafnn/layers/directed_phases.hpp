@@ -65,7 +65,9 @@ class DirectedPhases {
           const S* const row = noise.values + arc * noise_size;
           for (int k = 0; k < Posterior::noise_size; ++k) uniform[k] = row[Posterior::noise_index(k)];
         } else {
-          posterior_.draw_noise(noise.stream, address(arc), uniform);
+          Stream stream = noise.stream;
+          stream.upper = static_cast<std::uint32_t>(address(arc) >> 32);
+          posterior_.draw_noise(stream, static_cast<std::uint32_t>(address(arc)), uniform);
         }
         posterior_.sample({centre_[2 * arc], centre_[2 * arc + 1]}, concentration_.kappa, uniform, phase);
         phase_[2 * arc] = phase_[2 * reverse] = phase[0];
@@ -103,9 +105,8 @@ class DirectedPhases {
 
  private:
   /// The number of an arc in the whole graph, at which its noise lies.
-  [[nodiscard]] std::uint32_t address(Index arc) const {
-    if (graph_->part() == nullptr) return static_cast<std::uint32_t>(arc);
-    return graph_->part()->numbers().arc[static_cast<std::size_t>(arc)];
+  [[nodiscard]] Index address(Index arc) const {
+    return graph_->part() == nullptr ? arc : graph_->part()->numbers().arc[arc];
   }
   /// The arc of an edge whose phase is drawn: the one from the node with the smaller number in the whole graph.
   [[nodiscard]] Index drawn_arc(Index edge) const {

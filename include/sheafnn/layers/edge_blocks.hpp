@@ -42,13 +42,17 @@ class EdgeBlocks {
     return arc_[side].data() + block * width;
   }
 
-  /// Writes the addresses of these arcs' noise: their numbers in the whole graph.
+  /// Writes the addresses of these arcs' noise, or their lower 32 bits: their numbers in the whole graph.
   void noise_addresses(Index block, int side, std::uint32_t* out) const noexcept {
     if (is_part()) {
       std::copy_n(address_[side].data() + block * width, width, out);
     } else {
       std::copy_n(arcs(block, side), width, out);
     }
+  }
+  /// The upper 20 bits of these addresses; null where all are 0, as of less than 2³² arcs.
+  [[nodiscard]] const std::uint32_t* upper_addresses(Index block, int side) const noexcept {
+    return upper_[side].empty() ? nullptr : upper_[side].data() + block * width;
   }
   /// Incident pairs of the whole graph.
   [[nodiscard]] Index pair_count() const noexcept { return pair_count_; }
@@ -72,7 +76,8 @@ class EdgeBlocks {
   Index own_nodes_ = -1;  ///< of a part; −1: of a whole graph
   Buffer<std::int32_t> node_[2];
   Buffer<std::int32_t> arc_[2];
-  Buffer<std::uint32_t> address_[2];  ///< of a part: noise addresses
+  Buffer<std::uint32_t> address_[2];  ///< of a part: noise addresses, lower 32 bits
+  Buffer<std::uint32_t> upper_[2];    ///< upper bits, where the part has wide numbers of arcs
 };
 
 template <class S>
@@ -98,8 +103,10 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
   own_nodes_ = part.own;
   for (int side = 0; side < 2; ++side) {
     address_[side].resize(block_count_ * width, to_be_written);
+    if (part.arc.wide()) upper_[side].resize(block_count_ * width, to_be_written);
     for (Index i = 0; i < block_count_ * width; ++i) {
-      address_[side][i] = part.arc[static_cast<std::size_t>(arc_[side][i])];
+      address_[side][i] = part.arc.lower(arc_[side][i]);
+      if (part.arc.wide()) upper_[side][i] = part.arc.upper(arc_[side][i]);
     }
   }
 }

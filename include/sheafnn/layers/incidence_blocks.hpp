@@ -75,6 +75,8 @@ class IncidenceBlocks {
       std::copy_n(address_.data() + first(block, side), width, out);
     }
   }
+  /// As EdgeBlocks: pairs have 32-bit numbers.
+  [[nodiscard]] const std::uint32_t* upper_addresses(Index, int) const noexcept { return nullptr; }
   [[nodiscard]] bool counts(Index block, int side, int lane) const noexcept { return lane < count(block, side); }
   /// weight in the lanes that are pairs, elsewhere 0.
   [[nodiscard]] P counted(Index block, int side, S weight) const noexcept {

@@ -14,6 +14,7 @@
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/node_maps.hpp"
+#include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/point_node_maps.hpp"
 #include "sheafnn/posterior/node_map_posterior.hpp"
 
@@ -36,7 +37,9 @@ class VariationalNodeMaps {
   using P = Pack<S, W>;
 
   /// \param degrees  must outlive it
+  /// \throws std::invalid_argument  more than 2³² nodes in the whole graph
   VariationalNodeMaps(const NodeDegrees<S>& degrees, bool conformal) : degrees_(&degrees), q_{conformal} {
+    sheafnn::detail::require_noise_addresses("nodes with random maps", degrees.total_nodes);
     parameter_.resize(2 * degrees.blocks() * Q::parameter_size * W);
     gradient_.resize(2 * degrees.blocks() * Q::gradient_size * W);
     block_sum_.resize(degrees.blocks());

@@ -16,6 +16,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/layers/stalk_masks.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
@@ -222,8 +223,13 @@ class VariationalSheaf {
     }
     std::uint32_t arcs[2 * W];
     for (int side = 0; side < 2; ++side) blocks_->noise_addresses(block, side, arcs + side * W);
+    std::uint32_t upper[2 * W];
+    const bool wide = blocks_->upper_addresses(block, 0) != nullptr;
+    for (int side = 0; wide && side < 2; ++side) {
+      std::copy_n(blocks_->upper_addresses(block, side), W, upper + side * W);
+    }
     Pack<S, 2 * W> both[Q::noise_size];
-    q_.draw_noise(noise.stream, Pack<std::uint32_t, 2 * W>::load(arcs), both);
+    draw_stream(noise.stream, arcs, wide ? upper : nullptr, both);
     for (int k = 0; k < Q::noise_size; ++k) {
       S values[2 * W];
       both[k].store(values);
@@ -239,12 +245,20 @@ class VariationalSheaf {
       } else {
         std::uint32_t ids[W];
         blocks_->noise_addresses(block, side, ids);
-        q_.draw_noise(noise.stream, Pack<std::uint32_t, W>::load(ids), draw);
+        draw_stream(noise.stream, ids, blocks_->upper_addresses(block, side), draw);
       }
       return draw;
     } else {
       return nullptr;
     }
+  }
+  template <int Width>
+  SHEAFNN_INLINE void draw_stream(const Stream& stream, const std::uint32_t* ids, const std::uint32_t* upper,
+                                  Pack<S, Width>* draw) const {
+    const auto draw_all = [&](const Stream& of_ids, Pack<S, Width>* out) SHEAFNN_INLINE_LAMBDA {
+      q_.draw_noise(of_ids, Pack<std::uint32_t, Width>::load(ids), out);
+    };
+    detail::draw_lanes<Q::noise_size>(stream, upper, draw, draw_all);
   }
   static void gather_explicit(const S* values, const std::int32_t* arcs, P* draw) {
     P rows[Q::noise_size];

@@ -96,7 +96,7 @@ template <RestrictionMapFamily Family>
 void GivenMaps<Family>::check_arcs(const Graph& graph, const Graph& whole, std::string_view sheaf) {
   const PartNumbers& numbers = graph.part()->numbers();
   for (Index arc = 0; arc < graph.arc_count(); ++arc) {
-    const Index number = numbers.arc[static_cast<std::size_t>(arc)];
+    const Index number = numbers.arc[arc];
     const Index u = numbers.node[static_cast<std::size_t>(graph.source(arc))],
                 v = numbers.node[static_cast<std::size_t>(graph.target(arc))];
     require(number < whole.arc_count(), "arc", number,

@@ -6,6 +6,8 @@
 ///
 ///     word 0  low 32 bits of id            word 2  epoch
 ///     word 1  draw (12 bits) | id (20)     word 3  purpose (6 bits) | layer (10) | sample (16)
+///
+/// The 20 upper bits of an id are 0 but for very large graphs.
 #pragma once
 
 #include <cmath>
@@ -44,6 +46,7 @@ struct Stream {
   std::uint32_t epoch = 0;   ///< any
   std::uint32_t layer = 0;   ///< < 1024
   std::uint32_t sample = 0;  ///< < 65536
+  std::uint32_t upper = 0;   ///< upper 20 bits of every id, < 2²⁰
 
   friend bool operator==(const Stream&, const Stream&) = default;
 
@@ -51,14 +54,14 @@ struct Stream {
   ///
   /// \tparam Word  std::uint32_t, or a pack of them: one id per lane
   /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
-  ///               id_high)
+  ///               id_high, or has them in the stream)
   /// \param draw   < 4096
   /// Unchecked: these ranges, and the ranges of the fields. Larger numbers give the words of another address.
   SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE random::PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,
                                                                           std::uint32_t id_high = 0) const {
-    const std::uint32_t word1 = (draw << 20) | id_high;
+    const std::uint32_t word1 = (draw << 20) | id_high | upper;
     const std::uint32_t word3 = (static_cast<std::uint32_t>(purpose) << 26) | (layer << 16) | sample;
     return random::philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed),
                           static_cast<std::uint32_t>(seed >> 32));
