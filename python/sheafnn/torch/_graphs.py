@@ -313,7 +313,7 @@ class Graph(Relations):
 
     def _checked(self, built: Any, sheaf: Any, edge_weights: Any, edge_labels: Any) -> tuple[torch.Tensor, ...]:
         """Maps in the order of arcs, sorted by source and target, in their own precision; weights and labels of edges, or none."""
-        columns = self.edge_index.detach().numpy()
+        columns = self.edge_index.detach().cpu().numpy()
         weights, labels = np.empty(0), np.empty(0)
         if isinstance(sheaf, (CellularSheaf, Dataset)):
             what = type(sheaf).__name__

@@ -51,6 +51,7 @@ struct SharedExecutor {
 template <class Executor, class Model>
 class DevicePass final : public Pass {
   using S = typename Model::Scalar;
+  using Network = sheafnn::batch::NetworkOperator<Executor, Model>;
 
  public:
   /// \param model  its parameters are not read
@@ -70,8 +71,11 @@ class DevicePass final : public Pass {
       }
       const sheafnn::ForwardPass<S> pass = forward_pass<S>(call.options);
       S *const output = static_cast<S*>(call.output), *const kl = static_cast<S*>(call.kl);
-      if (call.features == nullptr) return network_->forward(pass, output, kl);
-      network_->forward(pass, embedding(call), call.options.activation, output, kl);
+      if constexpr (Network::takes_embeddings) {
+        if (call.features != nullptr)
+          return network_->forward(pass, embedding(call), call.options.activation, output, kl);
+      }
+      network_->forward(pass, output, kl);
     });
     return 0;
   }
@@ -104,7 +108,7 @@ class DevicePass final : public Pass {
 
   SharedExecutor<Executor>& on_;
   Index width_;  ///< numbers that a layer reads
-  std::optional<sheafnn::batch::NetworkOperator<Executor, Model>> network_;
+  std::optional<Network> network_;
   sheafnn::batch::Array<Executor, S> embedding_;
 };
 
