@@ -48,7 +48,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
 
   /// The next pass reads a parameter from there, in the user-visible shape. Unchecked: the id, the size of the array.
   void set_parameter(layers::ParameterId id, const S* values) {
-    given_.push_back({const_cast<S*>(values), info_[static_cast<std::size_t>(id)]});  // which is read only
+    caller_.set(id, values);
   }
   /// Enqueues a pass with the first sample of `pass`. backward() may follow, whatever pass.keep says. Unchecked: rates in
   /// [0, 1); sample, nodes and noise, which are not read.
@@ -96,11 +96,11 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   }
   /// store_gradients() writes the gradient of a parameter there, in the user-visible shape. Unchecked: as set_parameter().
   void add_gradient(layers::ParameterId id, S* values) {
-    wanted_.push_back({values, info_[static_cast<std::size_t>(id)]});
+    caller_.add_gradient(id, values);
   }
   /// Enqueues the copies of the gradients of the last backward().
   void store_gradients() {
-    detail::copy_parameters(executor_, std::exchange(wanted_, {}), parts_.common->gradient.data(), true);
+    caller_.store(executor_, parts_.common->gradient.data());
   }
 
  private:
@@ -124,7 +124,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   NetworkOperator(Executor& executor, const Model& model, const GraphOf<Model>& graph,
                   const NodeFeatures& features, const NoTargets& none)
       : Steps(executor, model, graph, features, NodeTargetLists{none.labels, none.roles}),
-        info_(model.parameters().info()),
+        caller_(model.parameters().info()),
         hidden_width_(model.hidden_width()) {}
 
   /// Parameters and the record of the run.
@@ -139,7 +139,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
     drop_ = {rate(pass.input_dropout) > 0, rate(pass.dropout) > 0};
     pass_ = {.training = pass.training, .keep = true};
     executor_.launch(1, 1, detail::SetRun{run, parts_.common->runs.data()});
-    detail::copy_parameters(executor_, std::exchange(given_, {}), parts_.common->parameters.data(), false);
+    caller_.load(executor_, parts_.common->parameters.data());
   }
   /// \param outputs  null: not wanted
   void compute(S* outputs, Activation activation) {
@@ -165,9 +165,8 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
     executor_.launch(size, 1, detail::CopyToInstances<S>{from, size, 1, to});
   }
 
-  std::vector<layers::ParameterInfo> info_;
+  detail::CallerArrays<S> caller_;
   Index hidden_width_;
-  std::vector<detail::VisibleParameter<S>> given_, wanted_;  ///< of the next pass, of store_gradients()
   Pass pass_;
   Activation activation_ = Activation::identity;
   detail::PassDrops drop_;
