@@ -210,18 +210,41 @@ def edge_index_of(edge_index, nodes):
 
 
 @stand_in
-def test_what_devices_do_not_compute_is_refused_by_name(device):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("layers", [0, 1], ids=["linear", "hidden layer"])
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_learners_and_diffusion_over_their_maps(training, layers, dtype, device):
+    edge_index, nodes = ring()
+    learner = SheafLearner(8, "special-orthogonal", 2, edge_weights=True, learner_layers=layers, learner_width=5, seed=1, dtype=dtype)
+    diffusion = SheafDiffusion(4, "special-orthogonal", 2, dropout=0.3, seed=2, dtype=dtype).train(training)
+    others = copy.deepcopy((learner, diffusion))
+    order = torch.randperm(edge_index.shape[1], generator=torch.Generator().manual_seed(3))
+
+    def outcome(of, by, columns):
+        x = features(nodes, 8, dtype).requires_grad_()
+        maps, weights = of(x, columns)
+        out = by(x, columns, maps, weights)
+        weight = features(*out.shape, dtype, seed=1)
+        gradients = torch.autograd.grad((out * weight).sum() + maps[:3].sum(), [x, *of.parameters(), *by.parameters()])
+        return [maps.detach(), weights.detach(), *gradients, out.detach()]
+
+    columns = edge_index[:, order]
+    expected = [outcome(learner, diffusion, columns) for _ in range(2)]
+    device()
+    for one in expected:
+        agree(outcome(*others, columns), one, dtype)
+    assert others[1].step == diffusion.step
+
+
+@stand_in
+def test_what_devices_do_not_compute_is_refused_by_name(device, monkeypatch):
     edge_index, nodes = ring()
     x = features(nodes, 4, torch.float32)
-    maps = torch.eye(2).expand(edge_index.shape[1], 2, 2)
-    calls = {
-        "diffusion": lambda: SheafDiffusion(2, "special-orthogonal", 2)(x, edge_index, maps),
-        "learner": lambda: SheafLearner(4, "special-orthogonal", 2)(x, edge_index),
-    }
+    conv = SheafConv(4, 8, "special-orthogonal", 2)
     device()
-    for kind, call in calls.items():
-        with pytest.raises(ValueError, match=f"x: a tensor on cpu is not allowed; this build computes {kind} on the CPU: call .cpu"):
-            call()
+    monkeypatch.setattr(_torch, "device_networks", ["csnn"])
+    with pytest.raises(ValueError, match="x: a tensor on cpu is not allowed; this build computes nsd on the CPU: call .cpu"):
+        conv(x, edge_index)
 
 
 @pytest.mark.skipif(_torch.device_kind == "cuda", reason="this build takes CUDA tensors")

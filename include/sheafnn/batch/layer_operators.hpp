@@ -4,6 +4,7 @@
 /// layers/sheaf_diffusion_layer.hpp, layers/sheaf_learner.hpp). Maps are arrays of the caller with one for each column of edges,
 /// matrices row by row.
 ///
+/// Unchecked: positions of parameters, and sizes of arrays behind pointers.
 /// Source: math: "The model" (3.6), "Backward pass of one diffusion step".
 #pragma once
 
@@ -138,7 +139,7 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
     this->finish();
   }
 
-  /// As in NetworkOperator, by position: A, B and ε, then `maps` and `edge_weights`. Unchecked: that it is there.
+  /// As in NetworkOperator, by position: A, B and ε, then `maps` and `edge_weights`.
   void set_parameter(std::size_t number, const S* values) {
     if (number == maps) {
       this->copy(map_.size(), values, map_.data());
