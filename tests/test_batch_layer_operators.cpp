@@ -8,10 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "operator_checks.hpp"
+#include "layer_operator_checks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
-#include "sheafnn/batch/layer_operators.hpp"
-#include "sheafnn/layers/sheaf_diffusion_layer.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 
 namespace test_batch_layer_operators {
@@ -20,27 +18,16 @@ namespace {
 using namespace sheafnn;
 using batch::HostExecutor;
 using batch_checks::relative;
-using operator_checks::in_doubles;
+using layer_operator_checks::Diffused;
+using layer_operator_checks::diffuse;
+using layer_operator_checks::pass_of;
+using layer_operator_checks::reversed_columns;
 using operator_checks::numbers;
 using S = double;
 using Array = batch::Array<HostExecutor, S>;
 
 constexpr double bound = 1e-11;  // as of batches: tests/test_batch_operator.cpp
 
-/// Columns in the reverse order of arcs.
-std::vector<Index> reversed_columns(const Graph& graph) {
-  std::vector<Index> r;
-  for (Index arc = graph.arc_count(); arc-- > 0;) r.push_back(arc);
-  return r;
-}
-ForwardPass<S> pass_of(bool training, double dropout) {
-  ForwardPass<S> r;
-  r.seed = 21;
-  r.epoch = 5;
-  r.training = training;
-  r.dropout = dropout;
-  return r;
-}
 /// Rows of columns as rows of arcs, and back.
 std::vector<S> reordered(const std::vector<S>& rows, const std::vector<Index>& column_of_arc, Index size) {
   std::vector<S> r(rows.size());
@@ -49,22 +36,6 @@ std::vector<S> reordered(const std::vector<S>& rows, const std::vector<Index>& c
   }
   return r;
 }
-
-/// A layer's parameters and where they are.
-struct Declared {
-  layers::ParameterSet<S> parameters;
-  layers::DiffusionWeights<layers::ParameterSlot> at;
-
-  explicit Declared(const layers::SheafDiffusionOptions& options, Index coordinates) {
-    layers::LayerSetting setting;
-    setting.diffusion = {options.left, options.right, options.activation};
-    setting.coordinates = coordinates;
-    setting.channels = options.channels;
-    layers::ParameterList<layers::ParameterSlot> list(parameters);
-    at.declare(list, setting);
-    parameters.finish();
-  }
-};
 
 template <class Family>
 void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weighted, bool training, Index nodes = 83) {
@@ -79,8 +50,7 @@ void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weight
   for (S& w : weights) w = 1 + 0.4 * w;
   const ForwardPass<S> pass = pass_of(training, 0.4);
 
-  // The CPU's.
-  const std::vector<S> of_arcs = reordered(maps, column, Family::map_size);
+    const std::vector<S> of_arcs = reordered(maps, column, Family::map_size);
   const auto matrix = [](const std::vector<S>& values, Index rows, Index columns) {
     return MatrixView<const S>(values.data(), rows, columns);
   };
@@ -105,36 +75,18 @@ void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weight
                  maps.empty() ? MatrixView<S>() : MatrixView<S>(maps_bar.data(), 2 * m, Family::map_size), bars,
                  learned ? std::span<S>(weights_bar) : std::span<S>());
 
-  // The operator's.
   HostExecutor executor;
-  const Declared declared(options, d);
-  batch::DiffusionOperator<HostExecutor, Family, S> op(executor, declared.parameters, declared.at, options, weighted,
-                                                       graph, column);
-  const std::vector<S> given[] = {options.left ? left : std::vector<S>(), options.right ? right : std::vector<S>(),
-                                  epsilon, maps, weights};
-  std::vector<Array> arrays, gradients;
-  for (const std::vector<S>& one : given) {
-    arrays.emplace_back(executor, "test", one);
-    gradients.emplace_back(executor, "test", static_cast<Index>(one.size()));
-  }
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (arrays[i].size() > 0) op.set_parameter(i, arrays[i].data());
-  }
-  Array in(executor, "test", x), out(executor, "test", n * d * f), bar(executor, "test", out_bar),
-      in_bar(executor, "test", n * d * f);
-  op.forward(pass, in.data(), out.data());
-  for (int i = 0; i < 2; ++i) op.backward(bar.data(), in_bar.data());
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].size() > 0) op.add_gradient(i, gradients[i].data());
-  }
-  op.store_gradients();
-  CHECK(relative(in_doubles(out.download()), expected_out) <= bound);
-  CHECK(relative(in_doubles(in_bar.download()), x_bar) <= bound);
-  CHECK(relative(in_doubles(gradients[0].download()), left_bar) <= bound);
-  CHECK(relative(in_doubles(gradients[1].download()), right_bar) <= bound);
-  CHECK(relative(in_doubles(gradients[2].download()), epsilon_bar) <= bound);
-  CHECK(relative(reordered(gradients[3].download(), column, Family::map_size), maps_bar) <= bound);
-  CHECK(relative(in_doubles(gradients[4].download()), weights_bar) <= bound);
+  const Diffused of = diffuse<Family>(executor, graph, options, {x, out_bar, options.left ? left : std::vector<S>(),
+                                                                 options.right ? right : std::vector<S>(), epsilon, maps,
+                                                                 weights},
+                                      pass);
+  CHECK(relative(of.out, expected_out) <= bound);
+  CHECK(relative(of.x_bar, x_bar) <= bound);
+  CHECK(relative(of.gradient[0], left_bar) <= bound);
+  CHECK(relative(of.gradient[1], right_bar) <= bound);
+  CHECK(relative(of.gradient[2], epsilon_bar) <= bound);
+  CHECK(relative(reordered(of.gradient[3], column, Family::map_size), maps_bar) <= bound);
+  CHECK(relative(of.gradient[4], weights_bar) <= bound);
 }
 
 template <class Family>

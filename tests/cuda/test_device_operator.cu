@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "given_sheaves.hpp"
+#include "layer_operator_checks.hpp"
 #include "models/decompositions.hpp"
 #include "operator_checks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
@@ -84,6 +85,24 @@ TEST_CASE("operators on the GPU agree with the host: parts of their own, given s
   compare_executors<BayesianSheafConvolutions<Maps, double>>(small_options<ConvolutionOptions>(), {}, around);
   compare_executors<Bgsnn<Maps, double>>(small_options(), {.training = false}, around);
   compare_executors<Snn<Maps, double>>(small_options(), {}, given_sheaves::maps_over<Maps>(problem.graph));
+}
+
+TEST_CASE("diffusion with maps of columns on the GPU agrees with the host") {
+  using layer_operator_checks::diffuse;
+  using operator_checks::numbers;
+  const Graph graph = batch_checks::small_problem().graph;
+  const Index n = graph.node_count(), m = graph.edge_count();
+  const layer_operator_checks::DiffusionInputs given{
+      numbers<double>(1, n * 8), numbers<double>(2, n * 8), numbers<double>(3, 4),     numbers<double>(4, 16),
+      numbers<double>(5, 2),     numbers<double>(6, 8 * m), numbers<double>(7, m)};
+  const auto pass = layer_operator_checks::pass_of(true, 0.4);
+  batch::HostExecutor host;
+  DeviceExecutor device;
+  const auto expected = diffuse<GeneralLinear<2>>(host, graph, {.channels = 4}, given, pass);
+  const auto own = diffuse<GeneralLinear<2>>(device, graph, {.channels = 4}, given, pass);
+  CHECK(relative(own.out, expected.out) <= bound);
+  CHECK(relative(own.x_bar, expected.x_bar) <= bound);
+  for (int i = 0; i < 5; ++i) CHECK(relative(own.gradient[i], expected.gradient[i]) <= bound);
 }
 
 TEST_CASE("operators on the GPU take their place in the order of the caller's stream") {
