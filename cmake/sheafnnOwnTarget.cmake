@@ -1,7 +1,7 @@
 # Settings of the project's own tests, examples and benchmarks. Nothing here reaches users of the library.
 include(CheckCXXCompilerFlag)
 
-# Levels of x86-64: every processor, SSE4.2, AVX2 and FMA, AVX-512. python/src/processor.cpp asks for them.
+# Levels of x86-64, the lowest first: every processor, SSE4.2, AVX2 and FMA, AVX-512. examples/levels/processor_levels.hpp asks for them.
 set(sheafnn_cpu_levels x86-64 x86-64-v2 x86-64-v3 x86-64-v4)
 set(SHEAFNN_CPU_LEVEL "" CACHE STRING "Compile for processors of this level, instead of this machine's: ${sheafnn_cpu_levels}")
 
@@ -17,6 +17,18 @@ function(sheafnn_check_levels variable)
   endif()
 endfunction()
 sheafnn_check_levels(SHEAFNN_CPU_LEVEL)
+set(SHEAFNN_CPU_LEVELS "" CACHE STRING "Compile programs and the Python module once for each of these levels, of which they choose one when they start: ${sheafnn_cpu_levels}; usual: three levels on x86-64 without CUDA; empty: once")
+include(CheckCXXSourceCompiles)
+if(SHEAFNN_CPU_LEVELS)
+  check_cxx_source_compiles("int main() { return __builtin_cpu_supports(\"x86-64-v4\"); }" SHEAFNN_HAS_LEVELS)
+endif()
+if(SHEAFNN_CPU_LEVELS STREQUAL "usual")
+  set(SHEAFNN_CPU_LEVELS "")
+  if(SHEAFNN_HAS_LEVELS AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND NOT SHEAFNN_CUDA AND NOT SHEAFNN_CPU_LEVEL)
+    set(SHEAFNN_CPU_LEVELS x86-64 x86-64-v3 x86-64-v4)
+  endif()
+endif()
+sheafnn_check_levels(SHEAFNN_CPU_LEVELS)
 
 set(sheafnn_built_for generic)
 if(SHEAFNN_CPU_LEVEL)

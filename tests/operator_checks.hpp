@@ -55,6 +55,7 @@ template <class Executor, class Model>
 struct Caller {
   using S = typename Model::Scalar;
   using Array = sheafnn::batch::Array<Executor, S>;
+  using Operator = sheafnn::batch::NetworkOperator<Executor, Model>;
 
   Caller(Executor& on, const Model& of, const sheafnn::GraphOf<Model>& graph,
          const sheafnn::NodeFeatures& features)
@@ -67,7 +68,8 @@ struct Caller {
   }
   /// A forward pass and so many backward passes, which are the same.
   [[nodiscard]] Outcome run(const Call& call, int backward_passes = 1) {
-    const Index width = call.layer ? network.row() : model.options().classes;
+    Index width = model.options().classes;
+    if constexpr (Operator::takes_embeddings) width = call.layer ? network.row() : width;
     embedding = {executor, "test", numbers<S>(31, nodes * model.hidden_width())};
     outputs = {executor, "test", nodes * width};
     outputs_bar = {executor, "test", numbers<S>(32, nodes * width)};
@@ -77,11 +79,10 @@ struct Caller {
     for (std::size_t i = 0; i < parameters.size(); ++i)
       network.set_parameter(static_cast<sheafnn::layers::ParameterId>(i), parameters[i].data());
     const auto pass = call.pass<S>();
-    if (call.layer) {
-      network.forward(pass, embedding.data(), *call.layer, outputs.data(), kl.data());
-    } else {
-      network.forward(pass, outputs.data(), kl.data());
+    if constexpr (Operator::takes_embeddings) {
+      if (call.layer) network.forward(pass, embedding.data(), *call.layer, outputs.data(), kl.data());
     }
+    if (!call.layer) network.forward(pass, outputs.data(), kl.data());
     for (int i = 0; i < backward_passes; ++i) {
       network.backward(outputs_bar.data(), kl_bar.data(), call.layer ? embedding_bar.data() : nullptr);
     }
@@ -100,7 +101,7 @@ struct Caller {
   Executor& executor;
   const Model& model;
   Index nodes;
-  sheafnn::batch::NetworkOperator<Executor, Model> network;
+  Operator network;
   std::vector<Array> parameters, gradients;
   Array embedding, outputs, outputs_bar, embedding_bar, kl, kl_bar;
 };

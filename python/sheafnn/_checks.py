@@ -208,6 +208,18 @@ def unmasked(name: str, value: Any) -> Any:
     return np.where(np.ma.getmaskarray(value), np.nan, real(name, np.ma.getdata(value)))
 
 
+def no_adjacency(name: str, value: Any) -> None:
+    """
+    :raises TypeError: a sparse adjacency matrix, as transforms of PyTorch Geometric leave it in ``adj_t``: an n x n tensor of a
+        sparse layout, or a ``torch_sparse.SparseTensor``
+    """
+    sparse = "sparse" in str(getattr(value, "layout", "")) and value.shape[0] != 2
+    if sparse or any(kind.__name__ == "SparseTensor" for kind in type(value).__mro__):
+        raise TypeError(
+            f"{name}: a sparse matrix, as adj_t, is not allowed; give node numbers: torch_geometric.utils.to_edge_index(adj_t)[0]"
+        )
+
+
 def one_type(name: str, value: Any) -> None:
     """Arrays have all nodes and all edges, whatever their types.
 

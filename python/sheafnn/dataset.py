@@ -447,7 +447,9 @@ class Dataset(NodeData):
         if labels is not None and np.size(labels) == count and np.ndim(labels) > 1:
             labels = labels.reshape(count)  # n x 1 as well
         if getattr(data, "edge_index", None) is None:
+            _checks.no_adjacency("adj_t", getattr(data, "adj_t", None))
             raise ValueError("edge_index: None is not allowed; must be 2 x m node numbers")
+        _checks.no_adjacency("edge_index", data.edge_index)
         edges = array(data.edge_index)
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise ValueError(f"edge_index: shape {edges.shape} is not allowed; must be 2 x m")

@@ -3,20 +3,19 @@
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
 
+#include "levels/processor_levels.hpp"
+
 namespace {
 
 /// A list of names, the lowest first.
 PyObject* levels(PyObject*, PyObject*) {
-  PyObject* list = Py_BuildValue("[s]", "x86-64");
-  const auto add = [&](const char* name, int supported) {
-    if (list == nullptr || !supported) return;
+  PyObject* list = PyList_New(0);
+  programs::for_supported_levels([&](const char* name) {
+    if (list == nullptr) return;
     PyObject* text = PyUnicode_FromString(name);
     if (text == nullptr || PyList_Append(list, text) != 0) Py_CLEAR(list);
     Py_XDECREF(text);
-  };
-  add("x86-64-v2", __builtin_cpu_supports("x86-64-v2"));
-  add("x86-64-v3", __builtin_cpu_supports("x86-64-v3"));
-  add("x86-64-v4", __builtin_cpu_supports("x86-64-v4"));
+  });
   return list;
 }
 

@@ -24,7 +24,7 @@ if [ -n "${SHEAFNN_PYTHON_MODELS:-}" ]; then
   settings+=(SHEAFNN_TORCH_MODELS=all)
 else  # on hypergraphs, the two networks that the tests of sheafnn.torch use
   settings+=("SHEAFNN_TORCH_MODELS=$models;HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2"
-    "SHEAFNN_TORCH_DEVICE_MODELS=SpecialOrthogonal_2;FlowDiagonal_2;Connection_2;HypergraphDiagonal_2")
+    "SHEAFNN_TORCH_DEVICE_MODELS=SpecialOrthogonal_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2;GivenNsdDiagonal_2;HypergraphDiagonal_2")
 fi
 
 environment=build/python-environment

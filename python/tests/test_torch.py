@@ -915,6 +915,50 @@ def test_graphs_of_several_types_are_refused():
     assert torch.equal(conv(same.x, same.edge_index), conv(torch.zeros(7, 4), edges()))
 
 
+def test_sparse_adjacencies_are_refused():
+    geometric = pytest.importorskip("torch_geometric")
+    data = geometric.data.Data(x=torch.zeros(7, 4), edge_index=edges())
+    conv = SheafConv(4, 6, seed=1)
+    expected = conv(data.x, data.edge_index)
+    sparse = [geometric.transforms.ToSparseTensor(layout=layout)(data.clone()) for layout in (torch.sparse_csr, torch.sparse_coo)]
+    sparse += [geometric.data.Data(x=data.x, adj_t=type("SparseTensor", (), {})())]  # as torch_sparse names it
+    if geometric.typing.WITH_TORCH_SPARSE:
+        sparse += [geometric.transforms.ToSparseTensor()(data.clone())]
+    for one in sparse:
+        message = r"a sparse matrix, as adj_t, is not allowed; give node numbers: torch_geometric.utils.to_edge_index\(adj_t\)\[0\]"
+        refused(f"edge_index: {message}", lambda: conv(one.x, one.adj_t), TypeError)
+        refused(f"edge_index: {message}", lambda: Graph(one.adj_t), TypeError)
+        refused(f"adj_t: {message}", lambda: sheafnn.Dataset.from_pyg(one), TypeError)
+    same = geometric.utils.to_edge_index(sparse[0].adj_t)[0]
+    assert torch.equal(conv(data.x, same), expected)
+    assert len(sheafnn.Dataset.from_pyg(data).edges) == len(same.T) // 2
+
+
+class Parts:
+    """Mixed into ClusterData, in the place of METIS."""
+
+    def _metis(self, edge_index, num_nodes):
+        return torch.arange(num_nodes) * 3 % self.num_parts
+
+
+def test_batches_of_clusters():
+    loader = pytest.importorskip("torch_geometric.loader")
+    geometric = pytest.importorskip("torch_geometric")
+    e = torch.tensor(sheafnn.karate_club().arcs.T.copy()).long()
+    data = geometric.data.Data(x=torch.randn(34, 4, generator=torch.Generator().manual_seed(2)), edge_index=e, node=torch.arange(34))
+    clusters = type("Clusters", (Parts, loader.ClusterData), {})(data, num_parts=5, log=False)
+    conv = SheafConv(4, 6, seed=1, dtype=torch.float64)
+    seen = []
+    for batch in loader.ClusterLoader(clusters, batch_size=2):
+        assert not torch.equal(batch.node, batch.node.sort().values)  # nodes are permuted
+        part = geometric.utils.subgraph(batch.node.sort().values, e, relabel_nodes=True, num_nodes=34)[0]
+        expected = conv(data.x[batch.node.sort().values].double(), part)
+        own = conv(batch.x.double(), batch.edge_index)
+        assert torch.allclose(own, expected[batch.node.argsort().argsort()], rtol=0, atol=1e-12)
+        seen += batch.node.tolist()
+    assert sorted(seen) == list(range(34))
+
+
 def test_without_torch():
     code = (
         "import sys\n"

@@ -11,20 +11,29 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from sheafnn import _torch  # noqa: E402
 from sheafnn._estimator import WITHOUT_CUDA  # noqa: E402
 from sheafnn.torch import (  # noqa: E402
+    BayesianBunn,
+    BayesianCooperativeSheafConv,
     BayesianSheafConv,
     BayesianSheafFlow,
     BayesianSheafHypergraphConv,
     BconnNsd,
+    Bcsnn,
     Bsnn,
+    BsnnAround,
+    BsnnGiven,
+    Bunn,
     CooperativeSheafConv,
+    Csnn,
     Graph,
     Hypergraph,
     Nsd,
+    NsdGiven,
     PolynomialSheafConv,
     SheafConv,
     SheafDiffusion,
     SheafHyperGnn,
     SheafLearner,
+    Snn,
     _graphs,
     rotations,
 )
@@ -82,18 +91,39 @@ NETWORKS = {
     ),
     "connection": lambda dtype: BconnNsd(5, 3, 2, channels=3, layers=2, seed=2, dtype=dtype),
     "hypergraph": lambda dtype: SheafHyperGnn(5, 3, "diagonal", 2, channels=3, layers=2, dropout=0.3, seed=2, dtype=dtype),
+    "cooperative": lambda dtype: Csnn(5, 3, 2, channels=3, layers=2, dropout=0.3, input_dropout=0.2, readout_layers=2, seed=2, dtype=dtype),
+    "learner dropout": lambda dtype: Csnn(
+        5, 3, 2, channels=3, layers=2, learner="sage-projected", learner_layers=3, learner_dropout=0.4, seed=2, dtype=dtype
+    ),
+    "Bayesian cooperative": lambda dtype: Bcsnn(
+        5, 3, 2, channels=3, layers=2, learner="sage-projected", learner_layers=2, learner_dropout=0.4, dropout=0.3, seed=2, dtype=dtype
+    ),
+    "bundles": lambda dtype: Bunn(5, 3, 2, channels=2, bundles=2, layers=2, dropout=0.3, input_dropout=0.2, seed=2, dtype=dtype),
+    "Bayesian bundles": lambda dtype: BayesianBunn(5, 3, 2, channels=2, bundles=2, layers=2, dropout=0.3, seed=2, dtype=dtype),
+    "given convolutions": lambda dtype: Snn(5, 3, "diagonal", 2, channels=3, layers=2, dropout=0.3, seed=2, dtype=dtype),
+    "given maps": lambda dtype: NsdGiven(5, 3, "diagonal", 2, channels=3, layers=2, dropout=0.3, seed=2, dtype=dtype),
+    "convolutions around given maps": lambda dtype: BsnnGiven(5, 3, "diagonal", 2, channels=3, layers=2, dropout=0.3, seed=2, dtype=dtype),
+    "around labelled maps": lambda dtype: BsnnAround(
+        5, 3, "diagonal", 2, channels=3, layers=2, label_count=3, dropout=0.3, seed=2, dtype=dtype
+    ),
 }
 LAYERS = {
     "convolution": lambda dtype: SheafConv(5, 8, "special-orthogonal", 2, act="elu", dropout=0.3, seed=1, dtype=dtype),
     "Bayesian": lambda dtype: BayesianSheafConv(5, 8, "special-orthogonal", 2, act="gelu", seed=1, dtype=dtype),
     "polynomial": lambda dtype: PolynomialSheafConv(5, 8, "special-orthogonal", 2, filter_degree=3, seed=1, dtype=dtype),
     "directed": lambda dtype: SheafConv(5, 8, "special-orthogonal", 2, layer="directed", seed=1, dtype=dtype),
+    "cooperative convolution": lambda dtype: CooperativeSheafConv(5, 6, 2, act="elu", dropout=0.3, seed=1, dtype=dtype),
+    "Bayesian cooperative convolution": lambda dtype: BayesianCooperativeSheafConv(5, 6, 2, act="gelu", dropout=0.3, seed=1, dtype=dtype),
     "hypergraph convolution": lambda dtype: BayesianSheafHypergraphConv(5, 8, "diagonal", 2, act="elu", seed=1, dtype=dtype),
 }
 
 
 def relations(name, edge_index, nodes):
     """What the module goes over."""
+    if "given" in name or "labelled" in name:
+        count = edge_index.shape[1]
+        labels = torch.arange(count // 2) % 3 if "labelled" in name else None
+        return Graph(edge_index, nodes, sheaf=1 + 0.3 * features(count, 2, torch.float64, seed=5), edge_labels=labels)
     if not name.startswith("hypergraph"):
         return Graph(edge_index, nodes, directed=name == "directed")
     return Hypergraph(torch.unique(torch.stack([edge_index[0], edge_index[1] // 3]), dim=1), nodes)
@@ -117,8 +147,10 @@ def test_devices_give_the_numbers_of_the_cpu(name, training, dtype, device):
         agree(numbers(other, x, graph), one, dtype)
     assert other.step == module.step
     columns = _graphs.columns_of(graph, module._architecture.relations)
-    plans = _graphs.entry_of(columns, nodes, module._architecture.relations).plans
-    assert {number for _, _, number in plans} == {-1, 0}
+    entry = _graphs.entry_of(columns, nodes, module._architecture.relations)
+    if module._architecture.given_sheaf:
+        entry = _graphs._with_sheaf(entry, graph._sheaf, False)
+    assert {number for _, _, number in entry.plans} == {-1, 0}
 
 
 @stand_in
@@ -178,19 +210,41 @@ def edge_index_of(edge_index, nodes):
 
 
 @stand_in
-def test_what_devices_do_not_compute_is_refused_by_name(device):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("layers", [0, 1], ids=["linear", "hidden layer"])
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_learners_and_diffusion_over_their_maps(training, layers, dtype, device):
+    edge_index, nodes = ring()
+    learner = SheafLearner(8, "special-orthogonal", 2, edge_weights=True, learner_layers=layers, learner_width=5, seed=1, dtype=dtype)
+    diffusion = SheafDiffusion(4, "special-orthogonal", 2, dropout=0.3, seed=2, dtype=dtype).train(training)
+    others = copy.deepcopy((learner, diffusion))
+    order = torch.randperm(edge_index.shape[1], generator=torch.Generator().manual_seed(3))
+
+    def outcome(of, by, columns):
+        x = features(nodes, 8, dtype).requires_grad_()
+        maps, weights = of(x, columns)
+        out = by(x, columns, maps, weights)
+        weight = features(*out.shape, dtype, seed=1)
+        gradients = torch.autograd.grad((out * weight).sum() + maps[:3].sum(), [x, *of.parameters(), *by.parameters()])
+        return [maps.detach(), weights.detach(), *gradients, out.detach()]
+
+    columns = edge_index[:, order]
+    expected = [outcome(learner, diffusion, columns) for _ in range(2)]
+    device()
+    for one in expected:
+        agree(outcome(*others, columns), one, dtype)
+    assert others[1].step == diffusion.step
+
+
+@stand_in
+def test_what_devices_do_not_compute_is_refused_by_name(device, monkeypatch):
     edge_index, nodes = ring()
     x = features(nodes, 4, torch.float32)
-    maps = torch.eye(2).expand(edge_index.shape[1], 2, 2)
-    calls = {
-        "diffusion": lambda: SheafDiffusion(2, "special-orthogonal", 2)(x, edge_index, maps),
-        "learner": lambda: SheafLearner(4, "special-orthogonal", 2)(x, edge_index),
-        "csnn": lambda: CooperativeSheafConv(4, 8, 2)(x, edge_index),
-    }
+    conv = SheafConv(4, 8, "special-orthogonal", 2)
     device()
-    for kind, call in calls.items():
-        with pytest.raises(ValueError, match=f"x: a tensor on cpu is not allowed; this build computes {kind} on the CPU: call .cpu"):
-            call()
+    monkeypatch.setattr(_torch, "device_networks", ["csnn"])
+    with pytest.raises(ValueError, match="x: a tensor on cpu is not allowed; this build computes nsd on the CPU: call .cpu"):
+        conv(x, edge_index)
 
 
 @pytest.mark.skipif(_torch.device_kind == "cuda", reason="this build takes CUDA tensors")

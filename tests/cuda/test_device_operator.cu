@@ -5,9 +5,14 @@
 
 #include <vector>
 
+#include "given_sheaves.hpp"
+#include "layer_operator_checks.hpp"
 #include "models/decompositions.hpp"
 #include "operator_checks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
+#include "sheafnn/bundle.hpp"
+#include "sheafnn/convolution.hpp"
 #include "sheafnn/cuda.hpp"
 
 namespace test_device_operator {
@@ -27,9 +32,10 @@ using operator_checks::Outcome;
 constexpr double bound = 1e-11;
 
 template <class Executor, class Model>
-Outcome run_on(Executor& executor, const typename Model::Options& options, const Call& call) {
+Outcome run_on(Executor& executor, const typename Model::Options& options, const Call& call,
+               const typename Model::Posterior& posterior) {
   const Problem problem = batch_checks::small_problem();
-  const Model model = batch_checks::disturbed<Model>(options, 0);
+  const Model model = batch_checks::disturbed<Model>(options, 0, posterior);
   return Caller<Executor, Model>(executor, model, problem.graph, problem.features).run(call);
 }
 void compare(const Outcome& own, const Outcome& expected) {
@@ -39,14 +45,15 @@ void compare(const Outcome& own, const Outcome& expected) {
   CHECK(relative(own.embedding_bar, expected.embedding_bar) <= bound);
 }
 template <class Model>
-void compare_executors(const typename Model::Options& options, const Call& call) {
+void compare_executors(const typename Model::Options& options, const Call& call,
+                       const typename Model::Posterior& posterior = {}) {
   batch::HostExecutor host;
   DeviceExecutor device;
-  const Outcome expected = run_on<batch::HostExecutor, Model>(host, options, call);
-  const Outcome own = run_on<DeviceExecutor, Model>(device, options, call);
+  const Outcome expected = run_on<batch::HostExecutor, Model>(host, options, call, posterior);
+  const Outcome own = run_on<DeviceExecutor, Model>(device, options, call, posterior);
   compare(own, expected);
   DeviceExecutor in_turn(0, batch::KernelStart::in_turn);
-  const Outcome again = run_on<DeviceExecutor, Model>(in_turn, options, call);
+  const Outcome again = run_on<DeviceExecutor, Model>(in_turn, options, call, posterior);
   CHECK(again.gradient == own.gradient);
   CHECK(again.outputs == own.outputs);
 }
@@ -61,6 +68,41 @@ TEST_CASE("operators on the GPU agree with the host") {
   o.separate_encoder = false;
   compare_executors<Bsnn<SpecialOrthogonal<3>, double>>(o, {.layer = Activation::elu});
   compare_executors<Nsd<SpecialOrthogonal<2>, double>>(o, {.kl_bar = 0, .layer = Activation::identity});
+}
+
+TEST_CASE("operators on the GPU agree with the host: parts of their own, given sheaves") {
+  CooperativeOptions o = batch_checks::small_cooperative_options();
+  o.learner = layers::NodeLearnerKind::sage_projected;
+  o.learner_dropout = 0.4;
+  compare_executors<Bcsnn<2, double>>(o, {});
+  compare_executors<Csnn<2, double>>(o, {.training = false});
+  o.layers = 1;
+  compare_executors<Bcsnn<2, double>>(o, {.layer = Activation::elu});
+  compare_executors<BayesianBunn<2, double>>(batch_checks::small_bundle_options(), {});
+  const Problem problem = batch_checks::small_problem();
+  using Maps = SpecialOrthogonal<2>;
+  const auto around = given_sheaves::around_maps<Maps>(problem.graph, DeviationSource::arcs);
+  compare_executors<BayesianSheafConvolutions<Maps, double>>(small_options<ConvolutionOptions>(), {}, around);
+  compare_executors<Bgsnn<Maps, double>>(small_options(), {.training = false}, around);
+  compare_executors<Snn<Maps, double>>(small_options(), {}, given_sheaves::maps_over<Maps>(problem.graph));
+}
+
+TEST_CASE("diffusion with maps of columns on the GPU agrees with the host") {
+  using layer_operator_checks::diffuse;
+  using operator_checks::numbers;
+  const Graph graph = batch_checks::small_problem().graph;
+  const Index n = graph.node_count(), m = graph.edge_count();
+  const layer_operator_checks::DiffusionInputs given{
+      numbers<double>(1, n * 8), numbers<double>(2, n * 8), numbers<double>(3, 4),     numbers<double>(4, 16),
+      numbers<double>(5, 2),     numbers<double>(6, 8 * m), numbers<double>(7, m)};
+  const auto pass = layer_operator_checks::pass_of(true, 0.4);
+  batch::HostExecutor host;
+  DeviceExecutor device;
+  const auto expected = diffuse<GeneralLinear<2>>(host, graph, {.channels = 4}, given, pass);
+  const auto own = diffuse<GeneralLinear<2>>(device, graph, {.channels = 4}, given, pass);
+  CHECK(relative(own.out, expected.out) <= bound);
+  CHECK(relative(own.x_bar, expected.x_bar) <= bound);
+  for (int i = 0; i < 5; ++i) CHECK(relative(own.gradient[i], expected.gradient[i]) <= bound);
 }
 
 TEST_CASE("operators on the GPU take their place in the order of the caller's stream") {

@@ -117,8 +117,8 @@ class BatchAttentionLayer {
                                                  end_,
                                                  x,
                                                  y_,
-                                                 pass.training ? gathered_.data() : nullptr,
-                                                 pass.training ? change_.data() : nullptr,
+                                                 pass.keeps() ? gathered_.data() : nullptr,
+                                                 pass.keeps() ? change_.data() : nullptr,
                                                  {nullptr, 0, false, nullptr, output_.data(), call.runs, pass,
                                                   number_ + 1, next}});
     return false;
@@ -252,7 +252,7 @@ class BatchAttentionLayer {
                                                                      score_.data()}});
     call.executor.launch(of_nodes, instances, Attend<S>{arrays(call), node_.data(), options_.transported});
     const RowChunks chunks = kl_chunks(pass.copies);
-    const bool with_kl = pass.training && options_.random;
+    const bool with_kl = pass.keeps() && options_.random;
     call.executor.launch_together(Items{scores_.count(), instances, MeanShares<S>{arrays(call), mean_.data()}},
                                   Items{with_kl ? chunks.count() : 0, pass.runs,
                                         ScoreKl<S>{arrays(call), chunks, call.kl_row(kl_), call.kl_stride}});

@@ -15,7 +15,6 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
                                     detail::BundleNetworkParts<Executor, D, Bayesian, Scalar>> {
   using Base = detail::NetworkOfParts<BatchNetwork, Executor, BundleModel<D, Bayesian, Scalar>,
                                       detail::BundleNetworkParts<Executor, D, Bayesian, Scalar>>;
-  using Base::executor_, Base::parts_;
   friend Base;
 
  public:
@@ -23,7 +22,9 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
   using S = Scalar;
   using Base::Base;
 
- private:
+ protected:
+  using Base::executor_, Base::parts_;
+
   [[nodiscard]] detail::PassDropout dropout(const Pass& pass, Purpose purpose, Index number, bool drop) const {
     return {parts_.runs(), pass, purpose, number, drop};
   }
@@ -66,8 +67,8 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
     }
   }
 
-  /// O from a learner that reads X_l, or drawn from Q(O | X_1);  X_{l+1} = layer_l(O, X_l);  the logits without bias.
-  void forward(const Pass& pass, bool drop) {
+  /// O from a learner that reads X_l, or drawn from Q(O | X_1);  X_{l+1} = layer_l(O, X_l). Returns X_{L+1}.
+  [[nodiscard]] const S* diffuse(const Pass& pass, bool drop) {
     const S* x = parts_.encoder->output();
     if (pass.copies > 1) {
       executor_.launch(parts_.size(), pass.instances(),
@@ -89,17 +90,14 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
       parts_.norm->forward(executor_, nullptr, pass, parts_.view, x, 0, nullptr);
       x = parts_.norm->output();
     }
-    parts_.output->forward(executor_, pass, parts_.view,
-                           parts_.hidden_readout.forward(executor_, pass, parts_.view, x));
+    return x;
   }
 
-  /// Computes X̄_l and Ō for l = L … 1 from the derivative of the logits, then X̄_1 and the derivatives of the encoder's
-  /// weights.
-  void backward(const Pass& pass, bool closed_form, bool drop) {
+  /// Computes X̄_l and Ō for l = L … 1 from X̄_{L+1}, then the derivative of the encoder's output.
+  template <class Products>
+  S* diffuse_backward(const Pass& pass, [[maybe_unused]] bool closed_form, bool drop, const Products& products) {
     S* x_bar = parts_.x_bar.data();
-    parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(x_bar));
-    executor_.launch_together(parts_.output->weight_products(pass, parts_.view));
-    parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
+    executor_.launch_together(products);
     if (parts_.norm) parts_.norm->backward(executor_, pass, parts_.view, x_bar);
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       auto& layer = parts_.layers[l];
@@ -122,7 +120,7 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
       learn_backward(shared, 0, bar, drop);
     }
     executor_.launch_together(dropout(shared, Purpose::hidden_dropout, 0, drop).of(bar, parts_.size()));
-    parts_.encoder->backward(executor_, parts_.view, bar);
+    return bar;
   }
 
   [[nodiscard]] PointMap<SpecialOrthogonal<D>> point() const {

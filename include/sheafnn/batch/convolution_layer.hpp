@@ -126,7 +126,7 @@ class BatchConvolution {
                                                                           pass,
                                                                           inputs(),
                                                                           diffused_.data(),
-                                                                          pass.training ? z_.data() : nullptr,
+                                                                          pass.keeps() ? z_.data() : nullptr,
                                                                           {output_.data()}});
   }
 

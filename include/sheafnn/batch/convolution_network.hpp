@@ -18,7 +18,6 @@ template <class Executor, RestrictionMapFamily FamilyType, class Posterior, std:
 class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
     : public detail::ConvolutionNetworkBase<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>> {
   using Base = detail::ConvolutionNetworkBase<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>;
-  using Base::executor_, Base::parts_;
   friend Base;
 
  public:
@@ -26,7 +25,8 @@ class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
   using S = Scalar;
   using Base::Base;
 
- private:
+ protected:
+  using Base::executor_, Base::parts_;
   static constexpr bool sampled = Model::bayesian;
 
   [[nodiscard]] auto call(const Pass& pass, std::size_t layer, bool drop) {
@@ -46,8 +46,8 @@ class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
     }
   }
 
-  /// F^l ~ Q(F | X_1), or given;  X_{l+1} = layer_l(X_l; F^l);  the logits without bias.
-  void forward(const Pass& pass, bool drop) {
+  /// F^l ~ Q(F | X_1), or given;  X_{l+1} = layer_l(X_l; F^l). Returns X_{L+1}.
+  [[nodiscard]] const S* diffuse(const Pass& pass, bool drop) {
     if constexpr (sampled) {
       const auto maps = parts_.posterior->maps(parts_.runs(), pass, parts_.sheaf_count, nullptr);
       parts_.sheaf.build(executor_, pass, all_sheaves(), maps, parts_.posterior->edge_weight(*parts_.learner));
@@ -58,17 +58,17 @@ class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
       layer.forward(call(pass, l, drop), x, l == 0 ? Index{pass.copies} : 1);
       x = layer.output();
     }
-    parts_.output->forward(executor_, pass, parts_.view, x);
+    return x;
   }
 
-  /// Computes X̄_l and the derivatives of F^l for l = L … 1 from the derivative of the logits. Then follow the derivatives
-  /// of what the first layer began with, of Q's parameters and of the first weights.
-  void backward(const Pass& pass, [[maybe_unused]] bool closed_form, bool drop) {
+  /// Computes X̄_l and the derivatives of F^l for l = L … 1 from X̄_{L+1}, then of what the first layer began with and of
+  /// Q's parameters.
+  template <class Products>
+  S* diffuse_backward(const Pass& pass, [[maybe_unused]] bool closed_form, bool drop, const Products& of_output) {
     S* x_bar = parts_.x_bar.data();
-    parts_.output->backward(executor_, pass, parts_.view, x_bar);
     const std::size_t top = parts_.layers.size() - 1;
     for (std::size_t l = top + 1; l-- > 0;) {
-      auto products = parts_.output->weight_products(pass, parts_.view);
+      auto products = of_output;
       if (l < top) products.items = 0;
       parts_.layers[l].backward(call(pass, l, drop), x_bar, products);
     }
@@ -79,7 +79,7 @@ class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
                        detail::AddCopies<S>{x_bar, parts_.start_size, pass.copies, bar});
     }
     if constexpr (sampled) backward_posterior(pass, closed_form, parts_.options.encoder ? bar : nullptr);
-    parts_.encoder->backward(executor_, parts_.view, bar);
+    return bar;
   }
   /// \param bar  derivative of the embeddings, which gets what comes through the maps; null: the learner reads features
   void backward_posterior(const Pass& pass, bool closed_form, S* bar) requires sampled {

@@ -109,7 +109,7 @@ class BatchCooperativeLayer {
                                                            product_.data(),
                                                            mixed_.data(),
                                                            scratch.sent.data()});
-    const bool keep = pass.training;
+    const bool keep = pass.keeps();
     launch_diffusion(executor, pass.instances(),
                      CrossForward<D, S>{{sums_of(call, arcs_.out, scratch.sent.data())},
                                         maps_,

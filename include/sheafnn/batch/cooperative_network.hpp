@@ -19,7 +19,6 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
                                     detail::CooperativeNetworkParts<Executor, D, Bayesian, Scalar>> {
   using Base = detail::NetworkOfParts<BatchNetwork, Executor, CooperativeModel<D, Bayesian, Scalar>,
                                       detail::CooperativeNetworkParts<Executor, D, Bayesian, Scalar>>;
-  using Base::executor_, Base::parts_;
   friend Base;
 
  public:
@@ -27,7 +26,10 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
   using S = Scalar;
   using Base::Base;
 
- private:
+ protected:
+  using Base::executor_, Base::parts_, Base::outside_;
+  static constexpr bool takes_embeddings = true;
+
   [[nodiscard]] detail::CooperativeCall<Executor, S> call(const Pass& pass) {
     return {executor_, parts_.runs(), pass, parts_.view, parts_.right, parts_.scratch};
   }
@@ -44,16 +46,16 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
 
   /// A pass over what the learners read: all instances, or what is common to a run's.
   [[nodiscard]] Pass read(const Pass& pass) const {
-    return parts_.learns_per_layer() ? pass : Pass{pass.runs, 1, pass.training, 0, pass.behind};
+    return parts_.learns_per_layer() ? pass : Pass{pass.runs, 1, pass.training, 0, pass.behind, pass.keep};
   }
 
   /// H = act(dropout_in(X) W₁ᵀ + b₁) and, where one pair of learners serves all layers, Q(T, S | H).
   void encode(const Pass& pass, bool drop, bool) {
     executor_.launch_together(parts_.right.transpose(parts_.view));
-    parts_.encoder->forward(executor_, parts_.runs(), parts_.view, drop);
+    if (outside_ == nullptr) parts_.encoder->forward(executor_, parts_.runs(), parts_.view, drop);
     if (parts_.learns_per_layer()) return;
     if constexpr (Bayesian) {
-      const S* input = parts_.encoder->output();
+      const S* input = this->embedding();
       if (parts_.learner_encoder) {
         parts_.learner_encoder->forward(executor_, parts_.runs(), parts_.view, false);
         input = parts_.learner_encoder->output();
@@ -65,10 +67,10 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
   }
 
   /// X̃_l = dropout(X_l),  X_1 = H;  T, S from learners that read X̃_l, or drawn from Q(T, S | X̃_l) or Q(T, S | H);
-  /// X_{l+1} = layer_l(X̃_l; T, S);  the logits without bias.
-  void forward(const Pass& pass, bool drop) {
+  /// X_{l+1} = layer_l(X̃_l; T, S). Returns X_{L+1}.
+  [[nodiscard]] const S* diffuse(const Pass& pass, bool drop) {
     const Index size = parts_.shape.size();
-    const S *const h = parts_.encoder->output(), *x = h;
+    const S *const h = this->embedding(), *x = h;
     const bool spread = pass.copies > 1 && !drop;
     const Items copies{spread ? size : 0, pass.instances(),
                        detail::CopyToInstances<S>{h, size, pass.copies, parts_.spread.data()}};
@@ -92,8 +94,7 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
                               next);
       x = parts_.norms[l].output();
     }
-    parts_.output->forward(executor_, pass, parts_.view,
-                           parts_.hidden_readout.forward(executor_, pass, parts_.view, x));
+    return x;
   }
 
   /// The maps of layer l from what its learners read.
@@ -108,18 +109,16 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
     }
   }
 
-  /// Computes X̄_l, T̄ and S̄ for l = L … 1 from the derivative of the logits, then H̄ and the derivatives of the
-  /// encoders' weights.
-  void backward(const Pass& pass, bool closed_form, bool drop) {
+  /// Computes X̄_l, T̄ and S̄ for l = L … 1 from X̄_{L+1}, then H̄ and the derivatives of the learners' encoder.
+  template <class Products>
+  S* diffuse_backward(const Pass& pass, bool closed_form, bool drop, const Products& of_output) {
     S* x_bar = parts_.x_bar.data();
-    parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(x_bar));
-    parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
     detail::LayerProducts<S> pending{};  // of the layer above: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       auto& layer = parts_.layers[l];
       const bool last = l + 1 == parts_.layers.size();
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, x_bar);
-      auto products = parts_.output->weight_products(pass, parts_.view);
+      auto products = of_output;
       if (!last) products.items = 0;
       const auto run = [&](const auto& end) {
         layer.backward(call(pass), x_bar, end, products, pending.left, pending.right);
@@ -146,7 +145,7 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
       if (!parts_.learns_per_layer()) backward_posterior(pass, 0, closed_form, read_bar, !apart);
       if (apart) parts_.learner_encoder->backward(executor_, parts_.view, read_bar);
     }
-    parts_.encoder->backward(executor_, parts_.view, bar);
+    return bar;
   }
 
   /// Computes the derivative of the input of a pair of learners from the derivatives of their maps. \param add  to

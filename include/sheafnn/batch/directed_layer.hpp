@@ -82,7 +82,7 @@ class BatchDirectedLayer {
                                   Items{random_ ? graph_.edges : 0, instances,
                                         DrawPhases<S>{graph_, phases(), concentration, call.runs, pass, number_,
                                                       drawn_.data()}},
-                                  Items{random_ && pass.training ? Index{1} : Index{0}, pass.runs,
+                                  Items{random_ && pass.keeps() ? Index{1} : Index{0}, pass.runs,
                                         PhaseKl<S>{concentration, call.kl_row(kl_), call.kl_stride}});
     const PartMatrices<S> transposed{transposes_.layer(0), transposes_.layer(own_weights_ ? 1 : 0),
                                      transposes_.run_stride()};

@@ -183,13 +183,13 @@ class BatchFlowLayer {
 
   /// Stage i of step k: a separate array, or one array for all steps that keep no stages.
   [[nodiscard]] Stage& stage(const Pass& pass, Index k, int i) {
-    const Index before = pass.training && k < kept_ ? k + 1 : 0;
+    const Index before = pass.keeps() && k < kept_ ? k + 1 : 0;
     return stages_[static_cast<std::size_t>(before * method_.stages + i)];
   }
   /// X at the beginning of step k: in evaluations one of two arrays in turn.
   [[nodiscard]] const S* state(const Pass& pass, Index k) { return k == 0 ? start_ : state_after(pass, k - 1); }
   [[nodiscard]] S* state_after(const Pass& pass, Index k) {
-    return pass.training ? states_[static_cast<std::size_t>(k)].data() : turns_[k % 2].data();
+    return pass.keeps() ? states_[static_cast<std::size_t>(k)].data() : turns_[k % 2].data();
   }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(const Call& call, const S* features) const {
     return begin_diffusion(call.executor, call.pass.instances(), graph_, call.range, call.sheaf.view(), shape_,
@@ -242,7 +242,7 @@ class BatchFlowLayer {
     steps_ = 0;
     while (!control_->ended()) {
       const S* const tried = control_->propose();
-      if (call.pass.training && static_cast<Index>(states_.size()) == steps_) states_.push_back(state_());
+      if (call.pass.keeps() && static_cast<Index>(states_.size()) == steps_) states_.push_back(state_());
       step(call, steps_, tried);
       const S* const x = state(call.pass, steps_);
       S* const next = state_after(call.pass, steps_);
@@ -253,7 +253,7 @@ class BatchFlowLayer {
         continue;
       }
       call.executor.launch(shape_.size(), instances, StayInPlace<S>{shape_.size(), control_->accepted(), x, next});
-      if (call.pass.training) keep_sizes(call.executor);
+      if (call.pass.keeps()) keep_sizes(call.executor);
       ++steps_;
     }
   }

@@ -110,7 +110,7 @@ class BatchHypergraphLayer {
                            pass,
                            inputs_,
                            diffused_.data(),
-                           pass.training ? z_.data() : nullptr,
+                           pass.keeps() ? z_.data() : nullptr,
                            {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
     });
     return false;

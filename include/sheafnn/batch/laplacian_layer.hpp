@@ -102,7 +102,7 @@ class BatchLaplacianLayer {
                          pass,
                          inputs_,
                          diffused_.data(),
-                         pass.training ? z_.data() : nullptr,
+                         pass.keeps() ? z_.data() : nullptr,
                          {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
     return false;
   }

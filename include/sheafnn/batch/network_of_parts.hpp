@@ -13,9 +13,10 @@ namespace sheafnn::batch::detail {
 
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 ///
-/// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share.
-///                    Also with forward(pass, drop) and backward(pass, closed_form, drop), and with sum_more_gradients() of
-///                    what encoder and partial sums lack, if there is any
+/// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share, and
+///                    diffuse(pass, drop), which returns X_{L+1}. Also diffuse_backward(pass, closed_form, drop, products),
+///                    from X̄_{L+1} in x_bar to the derivative of the embeddings, whose place it returns. Products are a
+///                    part that shares a launch. Perhaps sum_more_gradients() of what encoder and partial sums lack
 /// \tparam PartsType  with the type Common and the members that are used below
 template <class Network, class Executor, class ModelType, class PartsType>
 class NetworkOfParts {
@@ -69,9 +70,9 @@ class NetworkOfParts {
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
     const Pass pass{parts_.batch.runs, Model::bayesian ? parts_.batch.training_copies : 1, true, 0};
     network().encode({pass.runs, 1, true, 0}, input_dropout, dropout);
-    network().forward(pass, dropout);
+    forward(pass, dropout);
     parts_.output->loss(executor_, parts_.runs(), pass, parts_.view);
-    network().backward(pass, closed_form, dropout);
+    backward(pass, closed_form, dropout);
     sum_gradients();
   }
 
@@ -87,7 +88,7 @@ class NetworkOfParts {
     network().encode({.runs = parts_.batch.runs, .behind = behind}, false, false);
     parts_.output->evaluate(
         executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
-        [&](const Pass& pass) { network().forward(pass, false); }, after);
+        [&](const Pass& pass) { forward(pass, false); }, after);
   }
   /// As above, and nothing after the passes.
   void evaluate(Index total, std::uint32_t behind = 0) {
@@ -99,12 +100,33 @@ class NetworkOfParts {
   [[nodiscard]] static constexpr bool draws(const Model&) noexcept { return Model::bayesian; }
 
  protected:
-  Executor& executor_;
-  Parts parts_;
+  /// May a pass begin with embeddings from outside? Networks that do hide this.
+  static constexpr bool takes_embeddings = false;
 
- private:
-  [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
-  /// From partial sums to gradients, and from KL per distribution to its sum.
+  /// X_1 of all runs.
+  [[nodiscard]] const S* embedding() const noexcept {
+    return outside_ != nullptr ? outside_ : parts_.encoder->output();
+  }
+  /// What the output reads: X_{L+1} behind the hidden layers of the readout.
+  [[nodiscard]] const S* read_out(const Pass& pass, const S* x) {
+    if constexpr (hidden_layers) return parts_.hidden_readout.forward(executor_, pass, parts_.view, x);
+    return x;
+  }
+  /// From the derivative of the logits to all gradients but for their sums.
+  void backward(const Pass& pass, bool closed_form, bool drop) {
+    S *const x_bar = parts_.x_bar.data(), *read_bar = x_bar;
+    if constexpr (hidden_layers) read_bar = parts_.hidden_readout.output_bar(x_bar);
+    parts_.output->backward(executor_, pass, parts_.view, read_bar);
+    if constexpr (hidden_layers) parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
+    S* bar = network().diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view));
+    parts_.encoder->backward(executor_, parts_.view, bar);
+  }
+  /// From KL per distribution to its sum.
+  void sum_kl() requires Model::bayesian {
+    executor_.launch_together(parts_.kl_tree.begin(parts_.kl_of_pairs()));
+    parts_.kl_tree.finish(executor_);
+  }
+  /// From partial sums to gradients, and the sum of KL.
   void sum_gradients() {
     const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
                      SumGradients<S>{parts_.view, parts_.ranges.data(), static_cast<int>(parts_.ranges.size())}};
@@ -116,6 +138,19 @@ class NetworkOfParts {
       executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
     }
     if constexpr (requires { network().sum_more_gradients(); }) network().sum_more_gradients();
+  }
+
+  Executor& executor_;
+  Parts parts_;
+  const S* outside_ = nullptr;  ///< embeddings that do not come from the encoder, or null
+
+ private:
+  static constexpr bool hidden_layers = requires(Parts& parts) { parts.hidden_readout; };
+
+  [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
+  /// X_{L+1} and the logits without bias.
+  void forward(const Pass& pass, bool drop) {
+    parts_.output->forward(executor_, pass, parts_.view, read_out(pass, network().diffuse(pass, drop)));
   }
 };
 

@@ -14,26 +14,27 @@
 /// Source: math: "The model", "Backward pass of one diffusion step".
 #pragma once
 
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/batch/activated_linear.hpp"
-#include "sheafnn/batch/network_steps.hpp"
 #include "sheafnn/batch/operator_kernels.hpp"
+#include "sheafnn/batch/operator_steps.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch {
 
-/// See the file comment. Neither copied nor moved.
-template <class Executor, detail::LayeredModel<Executor> Model>
-class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
-  using Steps = detail::BatchNetworkSteps<Executor, Model>;
-  using Steps::executor_, Steps::parts_, Steps::outside_, Steps::sampled;
+/// See the file comment. Neither copied nor moved. The header with the model's BatchNetwork or layers must have been included.
+template <class Executor, class Model>
+class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
+  using Steps = detail::OperatorSteps<Executor, Model>;
+  using Steps::executor_, Steps::parts_, Steps::outside_;
 
  public:
   using typename Steps::S;
+  /// Are there passes from embeddings?
+  static constexpr bool takes_embeddings = Steps::takes_embeddings;
 
   /// \param model     its parameters are not read
   /// \param features  n × p; of passes from embeddings they are not read
@@ -43,17 +44,18 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
       : NetworkOperator(executor, model, graph, features, NoTargets(graph.node_count())) {}
 
   /// Numbers of a node that forward() gives from embeddings.
-  [[nodiscard]] Index row() const noexcept { return parts_.shape.row(); }
+  [[nodiscard]] Index row() const noexcept requires takes_embeddings { return parts_.shape.row(); }
 
   /// The next pass reads a parameter from there, in the user-visible shape. Unchecked: the id, the size of the array.
   void set_parameter(layers::ParameterId id, const S* values) {
-    given_.push_back({const_cast<S*>(values), info_[static_cast<std::size_t>(id)]});  // which is read only
+    caller_.set(id, values);
   }
   /// Enqueues a pass with the first sample of `pass`. backward() may follow, whatever pass.keep says. Unchecked: rates in
   /// [0, 1); sample, nodes and noise, which are not read.
   ///
   /// \param outputs  n × C, overwritten
-  /// \param kl       the KL term per incident pair, plus the layers' own, 0 without a closed form; null: not wanted
+  /// \param kl       the mean KL term of the sheaf's distributions, plus the layers' own, 0 without a closed form; null: not
+  ///                 wanted
   void forward(const ForwardPass<S>& pass, S* outputs, S* kl) {
     begin(pass, nullptr);
     compute(outputs, Activation::identity);
@@ -63,7 +65,8 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
   ///
   /// \param embedding  n × h; stays in place until the last backward()
   /// \param outputs    n × row()
-  void forward(const ForwardPass<S>& pass, const S* embedding, Activation activation, S* outputs, S* kl) {
+  void forward(const ForwardPass<S>& pass, const S* embedding, Activation activation, S* outputs,
+               S* kl) requires takes_embeddings {
     begin(pass, embedding);
     compute(outputs, activation);
     store_kl(kl);
@@ -76,34 +79,32 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
   /// \param embedding_bar  n × h, overwritten, after a pass from embeddings; null: not wanted
   void backward(const S* outputs_bar, const S* kl_bar, S* embedding_bar = nullptr) {
     if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings are there
-    executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.runs.data()});
+    executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.common->runs.data()});
     if (outside_ == nullptr) {
       parts_.output->set_bar(executor_, pass_, outputs_bar);
-      Steps::backward(pass_, closed_form, drop_);
-      return this->sum_gradients(sampled && !closed_form);
+      return this->backward_outputs(pass_, drop_, closed_form);
     }
-    parts_.clear_bars(executor_, pass_);
-    copy(parts_.shape.size(), outputs_bar, parts_.x_bar.data());
-    if (activation_ != Activation::identity) {
-      executor_.launch(parts_.shape.size(), 1,
-                       detail::ActivationSlopes<S>{activation_, result_, parts_.x_bar.data()});
+    if constexpr (takes_embeddings) {
+      copy(parts_.shape.size(), outputs_bar, parts_.x_bar.data());
+      if (activation_ != Activation::identity) {
+        executor_.launch(parts_.shape.size(), 1,
+                         detail::ActivationSlopes<S>{activation_, result_, parts_.x_bar.data()});
+      }
+      const S* bar = this->backward_features(pass_, drop_, closed_form);
+      if (embedding_bar != nullptr) copy(parts_.shape.nodes * hidden_width_, bar, embedding_bar);
     }
-    const S* bar = this->diffuse_backward(pass_, closed_form, drop_, false, Items<detail::RowProducts<S>>{});
-    if (embedding_bar != nullptr) copy(parts_.shape.nodes * parts_.layout.hidden_width, bar, embedding_bar);
-    this->sum_gradients(sampled && !closed_form);
   }
   /// store_gradients() writes the gradient of a parameter there, in the user-visible shape. Unchecked: as set_parameter().
   void add_gradient(layers::ParameterId id, S* values) {
-    wanted_.push_back({values, info_[static_cast<std::size_t>(id)]});
+    caller_.add_gradient(id, values);
   }
   /// Enqueues the copies of the gradients of the last backward().
   void store_gradients() {
-    detail::copy_parameters(executor_, std::exchange(wanted_, {}), parts_.gradient.data(), true);
+    caller_.store(executor_, parts_.common->gradient.data());
   }
 
  private:
   using Activation = layers::Activation;
-  using typename Steps::Common;
   /// The KL term, where the posterior has one.
   static constexpr bool closed_form = [] {
     if constexpr (is_point_mass<typename Model::Posterior>) {
@@ -122,9 +123,9 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
   };
   NetworkOperator(Executor& executor, const Model& model, const GraphOf<Model>& graph,
                   const NodeFeatures& features, const NoTargets& none)
-      : Steps(executor, model, std::make_shared<Common>(executor, model, graph, features, 1),
-              NodeTargetLists{none.labels, none.roles}, BatchSize{}, true),
-        info_(model.parameters().info()) {}
+      : Steps(executor, model, graph, features, NodeTargetLists{none.labels, none.roles}),
+        caller_(model.parameters().info()),
+        hidden_width_(model.hidden_width()) {}
 
   /// Parameters and the record of the run.
   void begin(const ForwardPass<S>& pass, const S* embedding) {
@@ -135,44 +136,40 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
     run.epoch = pass.epoch;
     run.input_dropout = DropoutRule(rate(pass.input_dropout));
     run.dropout = DropoutRule(rate(pass.dropout));
-    drop_ = rate(pass.dropout) > 0;
-    drop_entries_ = drop_ || rate(pass.input_dropout) > 0;
-    // It keeps what backward() reads, as passes of trainings do. Evaluations draw from the upper half of the samples.
-    pass_ = {1, 1, true, pass.training ? 0U : 0x8000U};
-    executor_.launch(1, 1, detail::SetRun{run, parts_.runs.data()});
-    detail::copy_parameters(executor_, std::exchange(given_, {}), parts_.parameters.data(), false);
+    drop_ = {rate(pass.input_dropout) > 0, rate(pass.dropout) > 0};
+    pass_ = {.training = pass.training, .keep = true};
+    executor_.launch(1, 1, detail::SetRun{run, parts_.common->runs.data()});
+    caller_.load(executor_, parts_.common->parameters.data());
   }
   /// \param outputs  null: not wanted
   void compute(S* outputs, Activation activation) {
     activation_ = activation;
-    this->encode(drop_entries_);
-    result_ = this->diffuse(pass_, drop_ && Steps::Parts::Layer::drops, sampled && closed_form);
-    if (parts_.kl_rows.count() > 0) parts_.kl_of_layers_tree.run(executor_, parts_.kl_of_layers.data(), true);
+    result_ = this->features(pass_, drop_, closed_form);
     ready_ = true;
     if (outside_ == nullptr) {
-      result_ = parts_.hidden_readout.forward(executor_, pass_, parts_.view, result_);
+      result_ = this->read_out(pass_, result_);
       if (outputs != nullptr) parts_.output->outputs(executor_, pass_, parts_.view, result_, outputs);
-    } else if (outputs != nullptr) {
-      executor_.launch(parts_.shape.size(), 1, detail::Activate<S>{activation, result_, outputs});
+    } else if constexpr (takes_embeddings) {
+      if (outputs != nullptr)
+        executor_.launch(parts_.shape.size(), 1, detail::Activate<S>{activation, result_, outputs});
     }
   }
   void store_kl(S* kl) {
     if (kl == nullptr) return;
-    detail::PartialRows of_pairs;
-    if constexpr (sampled && closed_form) of_pairs = parts_.posterior->kl().partial();
+    detail::KlSum sum = this->kl_sum();
+    if (!closed_form) sum.of_pairs = {};
     executor_.launch_teams(1, 1, max_lanes,
-                           detail::KlTerm<S>{of_pairs, parts_.kl_of_layers_tree.partial(),
-                                             parts_.graph.view().pairs(), kl});
+                           detail::KlTerm<S>{sum.of_pairs, this->kl_of_layers(), sum.pairs, kl});
   }
   void copy(Index size, const S* from, S* to) {
     executor_.launch(size, 1, detail::CopyToInstances<S>{from, size, 1, to});
   }
 
-  std::vector<layers::ParameterInfo> info_;
-  std::vector<detail::VisibleParameter<S>> given_, wanted_;  ///< of the next pass, of store_gradients()
+  detail::CallerArrays<S> caller_;
+  Index hidden_width_;
   Pass pass_;
   Activation activation_ = Activation::identity;
-  bool drop_ = false, drop_entries_ = false;
+  detail::PassDrops drop_;
   bool ready_ = false;         ///< do the arrays hold what a backward pass reads?
   const S* result_ = nullptr;  ///< X_{L+1}
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/batch/column_sums.hpp"
@@ -71,6 +72,35 @@ void copy_parameters(Executor& executor, const std::vector<VisibleParameter<S>>&
     executor.launch(largest, static_cast<Index>(last - first), kernel);
   }
 }
+
+/// Arrays of a caller: of the parameters that the next pass reads, and of gradients that are wanted.
+template <class S>
+class CallerArrays {
+ public:
+  explicit CallerArrays(const std::vector<layers::ParameterInfo>& info) : info_(info) {}
+
+  /// Unchecked: the id.
+  void set(layers::ParameterId id, const S* values) {
+    given_.push_back({const_cast<S*>(values), info_[static_cast<std::size_t>(id)]});  // which is read only
+  }
+  void add_gradient(layers::ParameterId id, S* values) {
+    wanted_.push_back({values, info_[static_cast<std::size_t>(id)]});
+  }
+  /// Enqueues the copies of the parameters to `all`, and forgets the arrays.
+  template <class Executor>
+  void load(Executor& executor, S* all) {
+    copy_parameters(executor, std::exchange(given_, {}), all, false);
+  }
+  /// Enqueues the copies of the gradients.
+  template <class Executor>
+  void store(Executor& executor, S* all) {
+    copy_parameters(executor, std::exchange(wanted_, {}), all, true);
+  }
+
+ private:
+  std::vector<layers::ParameterInfo> info_;
+  std::vector<VisibleParameter<S>> given_, wanted_;
+};
 
 /// The record of a pass.
 struct SetRun {

@@ -50,7 +50,7 @@ class BatchFilterLayer {
   /// \param y       stays in place until the gradients are there
   void forward(Executor& executor, const Pass& pass, const SheafRange& range, const SheafView<Family, S>& sheaf,
                const LayerOutput<S>& output, const S* y, LayerScratch<Executor, S>& scratch) {
-    const bool keep = pass.training;
+    const bool keep = pass.keeps();
     const Index steps = filter_->steps();
     y_ = y;
     stride_ = pass.instances() * shape_.size();

@@ -170,7 +170,10 @@ struct Pass {
   bool training = false;
   std::uint32_t first_sample = 0;  ///< number of copy 0 in the addresses of random numbers
   std::uint32_t behind = 0;        ///< the pass belongs to the epoch so many before the runs'
+  bool keep = false;               ///< a backward pass may follow an evaluation, too
 
+  /// May a backward pass follow?
+  [[nodiscard]] SHEAFNN_HD bool keeps() const noexcept { return training || keep; }
   [[nodiscard]] SHEAFNN_HD Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] SHEAFNN_HD Index run_of(Index instance) const noexcept { return instance / copies; }
   [[nodiscard]] SHEAFNN_HD std::uint32_t sample_of(Index instance) const noexcept {

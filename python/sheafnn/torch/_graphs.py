@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from .. import _checks, _torch
-from .._checks import one_type, whole
+from .._checks import no_adjacency, one_type, whole
 from .._edges import check_same_graph, labels_of
 from .._estimator import WITHOUT_CUDA
 from .._masks import plain
@@ -75,6 +75,7 @@ def check_columns(columns: torch.Tensor, relations: str) -> None:
     """
     of = _class_of(relations)
     name = of._argument
+    no_adjacency(name, columns)
     if not isinstance(columns, torch.Tensor):
         one_type(name, columns)
         raise TypeError(
@@ -313,7 +314,7 @@ class Graph(Relations):
 
     def _checked(self, built: Any, sheaf: Any, edge_weights: Any, edge_labels: Any) -> tuple[torch.Tensor, ...]:
         """Maps in the order of arcs, sorted by source and target, in their own precision; weights and labels of edges, or none."""
-        columns = self.edge_index.detach().numpy()
+        columns = self.edge_index.detach().cpu().numpy()
         weights, labels = np.empty(0), np.empty(0)
         if isinstance(sheaf, (CellularSheaf, Dataset)):
             what = type(sheaf).__name__

@@ -114,7 +114,9 @@ def _check_parameters(of: Architecture, x: Tensor, parameters: Sequence[Tensor])
         raise ValueError(f"lin1.weight: {x.shape[1]} rows are not allowed; must be {of.width}")
     for (name, shape), value in zip(of.expected, parameters):
         _check_parameter(name, value, shape, x)
-    for value in parameters[len(of.expected) :]:  # maps, edge weights and edge labels
+    if of.given_sheaf:
+        return  # a Graph has its sheaf on the CPU, whatever x is on
+    for value in parameters[len(of.expected) :]:
         _check_place("maps, edge_weights", value, x)
 
 

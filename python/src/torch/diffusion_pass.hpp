@@ -6,25 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <sheafnn/core/buffer.hpp>
-#include <sheafnn/io/option_text.hpp>
 #include <sheafnn/layers/sheaf_diffusion_layer.hpp>
-#include <sheafnn/nn/parameters.hpp>
 
-#include "pass.hpp"
+#include "layer_architectures.hpp"
 
 namespace python {
-
-/// \param use  use(key, field) for the options that texts can set
-template <class Use>
-void for_diffusion_options(sheafnn::layers::SheafDiffusionOptions& options, const Use& use) {
-  use("channels", options.channels);
-  use("left_weights", options.left);
-  use("right_weights", options.right);
-  use("activation", options.activation);
-  use("normalisation", options.normalisation);
-  use("add_lp", options.add_lp);
-  use("add_hp", options.add_hp);
-}
 
 template <class Family, class S>
 class DiffusionPass final : public HostPass {
@@ -118,44 +104,15 @@ class DiffusionPass final : public HostPass {
 };
 
 template <class Family, class S>
-class DiffusionArchitecture final : public Architecture {
+class HostDiffusionArchitecture final : public DiffusionArchitecture<Family, S> {
  public:
-  explicit DiffusionArchitecture(const Setting& setting) {
-    std::map<std::string, std::string> texts = setting.options;
-    const auto take = [&](const char* key, auto& field) {
-      const auto found = texts.extract(key);
-      if (!found.empty()) sheafnn::io::parse_option(key, found.mapped(), field);
-    };
-    for_diffusion_options(options_, take);
-    take("edge_weights", weighted_);
-    if (!texts.empty()) {
-      sheafnn::throw_invalid_argument(sheafnn::detail::concat("options['", texts.begin()->first, "']"),
-                                      texts.begin()->second, "a diffusion layer has no such option");
-    }
-    setting_.diffusion = {options_.left, options_.right, options_.activation};
-    setting_.coordinates = Family::stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
-    setting_.channels = options_.channels;
-    sheafnn::require_between("channels", options_.channels, 1, sheafnn::layers::max_channels);
-    sheafnn::layers::ParameterList<sheafnn::layers::ParameterSlot> list(parameters_);
-    sheafnn::layers::DiffusionWeights<sheafnn::layers::ParameterSlot>().declare(list, setting_);
-  }
+  using DiffusionArchitecture<Family, S>::DiffusionArchitecture;
 
-  [[nodiscard]] Shapes parameters() const override { return shapes_of(parameters_); }
-  [[nodiscard]] std::vector<std::vector<double>> initial(std::uint64_t seed) const override {
-    return initial_of(parameters_, seed);
-  }
-  [[nodiscard]] Index width() const override { return setting_.coordinates * setting_.channels; }
-  [[nodiscard]] std::map<std::string, std::string> metadata() const override { return {}; }
   [[nodiscard]] std::unique_ptr<Pass> make_pass(const std::shared_ptr<const Relations>& relations,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
-    return std::make_unique<DiffusionPass<Family, S>>(options_, weighted_, columns_of<ColumnGraph>(relations));
+    return std::make_unique<DiffusionPass<Family, S>>(this->options_, this->weighted_,
+                                                      columns_of<ColumnGraph>(relations));
   }
-
- private:
-  sheafnn::layers::SheafDiffusionOptions options_;
-  bool weighted_ = false;
-  sheafnn::layers::LayerSetting setting_;
-  sheafnn::layers::ParameterSet<double> parameters_;
 };
 
 }  // namespace python

@@ -7,24 +7,11 @@
 #include <sheafnn/core/buffer.hpp>
 #include <sheafnn/layers/sheaf_learner.hpp>
 #include <sheafnn/nn/parameters.hpp>
-#include <sheafnn/posterior/point_map.hpp>
 #include <utility>
 
-#include "network_pass.hpp"
-#include "pass.hpp"
+#include "layer_architectures.hpp"
 
 namespace python {
-
-/// The setting from which a learner is built, as the options of a network with one layer.
-template <class Model>
-struct LearnerSetting {
-  explicit LearnerSetting(const Model& model)
-      : sizes(model.layout().learner),
-        point{*model.options().parametrisation, *model.options().sheaf_activation} {}
-
-  sheafnn::layers::SheafLearnerOptions sizes;
-  sheafnn::PointMap<typename Model::Family> point;
-};
 
 /// Output: 2m maps, one for each column of edge_index, matrices row by row. Then m edge weights where there are some, in the
 /// order of the graph's edges.
@@ -138,32 +125,15 @@ class LearnerPass final : public HostPass {
   S lanes_[entries][W] = {};
 };
 
-/// The options belong to a network that has the learner.
-///
-/// \tparam Model  a deterministic network with maps per incident pair
 template <class Model>
-class LearnerArchitecture final : public Architecture {
+class HostLearnerArchitecture final : public LearnerArchitecture<Model> {
  public:
-  explicit LearnerArchitecture(const Setting& setting) : network_(setting), setting_(network_.model()) {
-    sheafnn::layers::ParameterList<sheafnn::layers::ParameterSlot> list(parameters_);
-    sheafnn::layers::SheafLearnerWeights<sheafnn::layers::ParameterSlot>().declare(list, setting_.sizes, 0);
-  }
+  using LearnerArchitecture<Model>::LearnerArchitecture;
 
-  [[nodiscard]] Shapes parameters() const override { return shapes_of(parameters_); }
-  [[nodiscard]] std::vector<std::vector<double>> initial(std::uint64_t seed) const override {
-    return initial_of(parameters_, seed);
-  }
-  [[nodiscard]] Index width() const override { return setting_.sizes.inputs; }
-  [[nodiscard]] std::map<std::string, std::string> metadata() const override { return network_.metadata(); }
   [[nodiscard]] std::unique_ptr<Pass> make_pass(const std::shared_ptr<const Relations>& relations,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
-    return std::make_unique<LearnerPass<Model>>(setting_, parameters_, columns_of<ColumnGraph>(relations));
+    return std::make_unique<LearnerPass<Model>>(this->setting_, this->parameters_, columns_of<ColumnGraph>(relations));
   }
-
- private:
-  NetworkArchitecture<Model> network_;
-  LearnerSetting<Model> setting_;
-  sheafnn::layers::ParameterSet<typename Model::Scalar> parameters_;
 };
 
 }  // namespace python
