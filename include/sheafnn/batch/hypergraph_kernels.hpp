@@ -143,50 +143,6 @@ struct IncidenceWalk {
   }
 };
 
-/// What a layer ends with, with ε and b of each run: act(Y − Z + b), or gain X − act(Z + b) with Residual.
-template <bool Residual, class S>
-struct IncidenceEnd : EquationReads {
-  static constexpr bool mixes = true, with_x = Residual, with_mixed = !Residual, with_bias = true;
-  static constexpr int count = Residual ? 1 : 0;
-  const S* epsilon;  ///< of run 0, D numbers
-  Index epsilon_run;
-  const S* bias;  ///< of run 0, f numbers
-  Index bias_run;
-  bool activation;
-
-  /// The end at a coordinate, as an equation whose weight is ε.
-  template <class T>
-  struct Ending {
-    T gain;
-    bool activation;
-
-    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE T forward(const layers::LayerValues<T>& at) const {
-      if constexpr (Residual) {
-        return kernels::HypergraphEnd::forward(gain, at.x, kernels::HypergraphEnd::change(at.z, at.bias));
-      } else {
-        return kernels::ConvolutionEnd<T>{activation}.forward(at);
-      }
-    }
-    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<T> backward(
-        const layers::LayerValues<T>& at, const T& bar, [[maybe_unused]] T* rates_bar) const {
-      if constexpr (Residual) {
-        rates_bar[0] = at.x * bar;
-        const T z_bar = kernels::HypergraphEnd::backward(kernels::HypergraphEnd::change(at.z, at.bias), bar);
-        return {.x = gain * bar, .z = z_bar, .bias = z_bar};
-      } else {
-        return kernels::ConvolutionEnd<T>{activation}.backward(at, bar);
-      }
-    }
-  };
-  template <class T>
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Ending<T> at(Index run, Index i) const {
-    return {T(Residual ? kernels::gain(epsilon[run * epsilon_run + i]) : S(1)), activation};
-  }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const {
-    return bias + run * bias_run;
-  }
-};
-
 /// Derivatives of the maps but through S, and but through D of a linear Laplacian: −(m̄ wᵀ + m r̄ᵀ) summed over channels, and
 /// what comes through D̃ where it has terms of its own. A team per pair, lanes over channels; group: instance.
 template <class Family, class S>

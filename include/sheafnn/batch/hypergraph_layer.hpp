@@ -190,10 +190,11 @@ class BatchHypergraphLayer {
     const ParameterView<S>& p = call.parameters;
     const S* bias = bias_ >= 0 ? p.value + bias_ : no_bias_.data();
     const Index bias_run = bias_ >= 0 ? p.stride : 0;
+    const Index d = shape_.coordinates;
     if (residual_) {
-      use(IncidenceEnd<true, S>{{}, p.value + epsilon_, p.stride, bias, bias_run, activation_});
+      use(RunEquation<kernels::HypergraphEnd, S>{{}, p.value + epsilon_, p.stride, d, bias, bias_run, true});
     } else {
-      use(IncidenceEnd<false, S>{{}, nullptr, 0, bias, bias_run, activation_});
+      use(RunEquation<kernels::ConvolutionEnd, S>{{}, p.value, 0, d, bias, bias_run, activation_});
     }
   }
   /// The walk over hyperedges, and what the walk over nodes is made of. \param m  to be filled

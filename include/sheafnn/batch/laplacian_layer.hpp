@@ -1,7 +1,7 @@
 /// \file
 /// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ), or one that diffuses mixed
-/// features, X' = end(X, Y, Δ Y, X_{l−1}, b) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
-/// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp, layers/mixing_layer.hpp.
+/// features, X' = φ(X, Y, Δ Y, X_{l−1}, b; θ) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
+/// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -24,7 +24,7 @@ namespace sheafnn::batch::detail {
 
 /// One layer, with the interface of BatchDiffusionLayer; no other layer shares its launches.
 ///
-/// \tparam Equation  WeightedEquation or MixingEnd
+/// \tparam Equation  RunEquation
 template <class Executor, class Equation, class Family, class S>
 class BatchLaplacianLayer {
   using Sums = EquationSums<Equation, S>;
@@ -59,6 +59,7 @@ class BatchLaplacianLayer {
             of.parameters.info(of.parameters.find(sheafnn::detail::concat(name, ".", of.number)));
         if (k == 0) weights_ = info.offset;  // the others follow it
         of.sums.assign(info.offset, size, sums_ + k * row, chunks, stride, inner, tanh);
+        return info.offset;
       };
       if constexpr (Equation::count > 0) {
         for (int k = 0; k < Equation::count; ++k) {
@@ -66,7 +67,8 @@ class BatchLaplacianLayer {
           assign(k, weight.name, shape.coordinates, shape.channels, weight.tanh);
         }
       }
-      if constexpr (Equation::with_bias) assign(Equation::count, "bias", shape.channels, shape.coordinates, false);
+      if constexpr (Equation::with_bias)
+        bias_ = assign(Equation::count, "bias", shape.channels, shape.coordinates, false);
     }
   }
 
@@ -173,11 +175,8 @@ class BatchLaplacianLayer {
 
  private:
   [[nodiscard]] Equation equation(const ParameterView<S>& parameters) const {
-    if constexpr (Equation::mixes) {
-      return {{}, parameters.value + weights_, parameters.stride, activation_};
-    } else {
-      return {{}, parameters.value + weights_, parameters.stride, shape_.coordinates};
-    }
+    return {{}, parameters.value + weights_, parameters.stride, shape_.coordinates, parameters.value + bias_,
+            parameters.stride, activation_};
   }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(const BatchLayerCall<Executor, Family, S>& call,
                                                   const S* features) const {
@@ -202,7 +201,7 @@ class BatchLaplacianLayer {
   FeatureShape<S> shape_;
   std::uint32_t number_ = 0;
   bool activation_ = true, drop_ = false;
-  Index weights_ = 0, sums_ = 0;
+  Index weights_ = 0, bias_ = 0, sums_ = 0;
   MixingWeights<S> mixing_;      ///< of layers that mix
   Array<Executor, S> dropped_;   ///< X after dropout
   Array<Executor, S> product_;   ///< X̃ Bᵀ

@@ -150,36 +150,23 @@ struct DiffusionWeights {
     if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
   }
 };
-/// Of a layer that mixes features and adds a bias to each channel.
+/// Of a layer that mixes features and adds a bias to each channel. \tparam T const S, S or ParameterSlot
 template <class T>
-struct MixingWeights {
+struct BiasedWeights {
   DiffusionWeights<T> mixing;  ///< A and B; no ε
   WeightVector<T> bias;        ///< b, f numbers; empty without
 
   /// A = I, B random orthogonal, b = 0.
-  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias = true) {
     of.diffusion.residual = false;  // other layers of the network may have ε
     mixing.declare(list, of);
     if (has_bias) list.vector(bias, "bias", {of.channels}, {});
   }
   /// \throws std::invalid_argument  a weight of another shape
-  SHEAFNN_NOINLINE void check(const LayerSetting& of, bool has_bias) const {
+  SHEAFNN_NOINLINE void check(const LayerSetting& of, bool has_bias = true) const {
     mixing.check(of);
     if (has_bias) require_size(bias, of.channels, "bias");
   }
-};
-
-/// Of a layer with a bias. \tparam T const S, S or ParameterSlot
-template <class T>
-struct BiasedWeights : MixingWeights<T> {
-  void declare(ParameterList<T>& list, const LayerSetting& of) { MixingWeights<T>::declare(list, of, true); }
-  void check(const LayerSetting& of) const { MixingWeights<T>::check(of, true); }
-};
-/// Of a layer without. \tparam T const S, S or ParameterSlot
-template <class T>
-struct UnbiasedWeights : MixingWeights<T> {
-  void declare(ParameterList<T>& list, const LayerSetting& of) { MixingWeights<T>::declare(list, of, false); }
-  void check(const LayerSetting& of) const { MixingWeights<T>::check(of, false); }
 };
 
 /// Of a directed layer: A and B of the real part with ε of both, A' and B' of the imaginary part, which may be the same.
