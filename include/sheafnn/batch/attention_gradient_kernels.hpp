@@ -1,9 +1,6 @@
 /// \file
 /// Kernels that make the derivatives of a sheaf's blocks and of the input from the features of an attention layer and their
 /// derivatives. Source: math: "Sheaf attention" (3.49). Features: attention_walks.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// BatchAttentionLayer: an attention layer of all instances of a batch (formulas: attention_kernels.hpp, attention_walks.hpp; for
 /// one network layers/attention_layer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// BatchConvolution: a convolution on a sheaf, X' = act(Q (I ⊗ A) dropout(X) Bᵀ + b) with Q = I − Δ, from c to c' channels.
 /// It holds all instances of a batch. Formulas: laplacian_kernels.hpp. For one network: layers/sheaf_convolution.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -2,9 +2,6 @@
 /// Kernels of a copresheaf layer, m_u = mean over arcs a = u → v of ρ_a X̃_v and X' = X + ELU((I ⊗ A) m Bᵀ + b), and of its
 /// backward pass. Source: math: "Copresheaves" (3.50, 3.51). For one network: layers/copresheaf_layer.hpp. X̃ is the input
 /// after dropout. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// BatchDiffusionLayer: a diffusion layer of all instances of a batch, with a filter or an initial residual if the model
 /// has one (formulas: diffusion_kernels.hpp, polynomial_kernels.hpp, initial_residual_kernels.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <utility>

@@ -5,9 +5,6 @@
 /// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
 /// fixed filters. Within an instance numbers are counted in 32 bits.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,6 @@
 /// Kernels of a layer over a hypergraph: the Laplacian as a walk over hyperedges and one over nodes, the end of the layer as
 /// an equation (laplacian_kernels.hpp), and the derivatives of the maps. Source: math: "Hypergraphs" (7.5), (7.6), (7.8).
 /// For one network: layers/hypergraph_terms.hpp and layers/hypergraph_layer.hpp. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// BatchHypergraphLayer: a layer over a hypergraph of all instances of a batch (formulas: hypergraph_kernels.hpp; for one
 /// network layers/hypergraph_layer.hpp). With it BatchNetwork takes HypergraphModel.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <concepts>

@@ -6,9 +6,6 @@
 ///
 /// and of its backward pass (math: "Deep networks" (3.39, 3.40); for one network layers/initial_residual_layer.hpp).
 /// X̃ is the input after dropout and X₁ the first layer's. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

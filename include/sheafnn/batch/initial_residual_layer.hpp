@@ -1,9 +1,6 @@
 /// \file
 /// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. From W = S
 /// X̃ to X' and from x̄' to x̄. Formulas: initial_residual_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,6 @@
 ///     X' = φ(X, Y, Δ Y, X_{l−1}, b; θ)        Y = (I ⊗ A) X̃ Bᵀ, of equations that mix
 ///
 /// Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,6 @@
 /// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ), or one that diffuses mixed
 /// features, X' = φ(X, Y, Δ Y, X_{l−1}, b; θ) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
 /// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

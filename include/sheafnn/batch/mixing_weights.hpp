@@ -1,8 +1,5 @@
 /// \file
 /// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/execution.hpp"

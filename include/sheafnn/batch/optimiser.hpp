@@ -2,9 +2,6 @@
 /// What an epoch does besides forward and backward passes: the λ and step sizes of the epoch, Adam, the choice of
 /// the best epoch, and the end of a training, all in the memory of the executor (for one model nn/adam.hpp and
 /// bsnn/trainer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
