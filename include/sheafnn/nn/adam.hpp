@@ -63,9 +63,7 @@ namespace sheafnn::layers {
 /// Hutter 2019), value −= rate · λ · value.
 enum class WeightDecay : std::uint8_t { l2, decoupled };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> weight_decay_names = {"l2", "decoupled"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(WeightDecay) { return weight_decay_names; }
+[[nodiscard]] constexpr auto names_of(WeightDecay) { return std::array{"l2", "decoupled"}; }
 
 }  // namespace sheafnn::layers
 
