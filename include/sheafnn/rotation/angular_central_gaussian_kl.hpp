@@ -7,14 +7,11 @@
 /// absolute error about 1e-13. Source: math, "Averages over the sphere".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SVD>
 #include <cmath>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SVD>
-// clang-format on
 
 #include "sheafnn/rotation/angular_central_gaussian.hpp"
 #include "sheafnn/rotation/angular_central_gaussian_gradient.hpp"

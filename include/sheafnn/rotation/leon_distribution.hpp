@@ -9,18 +9,15 @@
 /// Derived in math, "León's distribution" (2.40), (2.41).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/LU>
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/LU>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"

@@ -5,15 +5,12 @@
 /// the edges of u. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian" (1.1).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <limits>
 #include <type_traits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"

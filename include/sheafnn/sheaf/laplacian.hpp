@@ -6,18 +6,15 @@
 /// "sheaf Laplacian"; math: "Coboundary and Laplacian" (1.2).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <algorithm>
 #include <cassert>
 #include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"
