@@ -115,8 +115,6 @@ void check_family_type() {
   const std::string name = std::string(F::name) + " " + std::to_string(F::stalk_dimension);
   check_type<GramOp<F>, T>(name + " gram");
   check_type<TransportOp<F>, T>(name + " transport");
-  check_type<OffDiagonalOp<F>, T>(name + " off_diagonal_block");
-  check_type<DiagonalOp<F>, T>(name + " diagonal_block");
   check_type<ScalingOp<F, Normalisation::augmented>, T>(name + " node_scaling");
 }
 template <class F>

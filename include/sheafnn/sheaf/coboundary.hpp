@@ -122,10 +122,4 @@ template <class Family, class Scalar>
   return r;
 }
 
-/// δᵀ as a sparse (nD) × (mD) matrix. \throws as coboundary_matrix()
-template <class Family, class Scalar>
-[[nodiscard]] Eigen::SparseMatrix<Scalar> coboundary_transpose_matrix(const CellularSheaf<Family, Scalar>& sheaf) {
-  return coboundary_matrix(sheaf).transpose();
-}
-
 }  // namespace sheafnn::sheaf
