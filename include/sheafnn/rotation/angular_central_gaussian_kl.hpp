@@ -44,12 +44,6 @@ template <int P, class Scalar>
   return static_cast<Scalar>(detail::mean_log_ratio<P>(distribution.factor().template cast<double>()));
 }
 
-/// Entropy with respect to the uniform measure normalised to 1, in nats: −KL to uniform.
-template <int P, class Scalar>
-[[nodiscard]] Scalar entropy(const AngularCentralGaussian<P, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
-}
-
 /// KL(p ‖ q) in nats.
 template <int P, class Scalar>
 [[nodiscard]] Scalar kl_divergence(const AngularCentralGaussian<P, Scalar>& p,

@@ -35,6 +35,7 @@ class IsotropicGaussian {
 
  public:
   static constexpr int dimension = N;
+  static constexpr bool isotropic = true;  ///< about its location
   using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, N>;
 
@@ -94,14 +95,6 @@ template <int N, class Scalar>
                             const SampleOptions<Scalar>& options = {}) {
   return static_cast<Scalar>(
       detail::heat_kernel_at(distribution, orthonormalised<Scalar, N>("logpdf: p", p, options)).log);
-}
-
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const IsotropicGaussian<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return std::exp(logpdf(distribution, p, options));
 }
 
 /// Derivatives of log f(P). Derivatives in matrices are taken over free matrices; score() is the derivative along
@@ -238,22 +231,10 @@ template <int N, class Scalar>
                              detail::heat_averages(distribution.time()).squared_score);
 }
 
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
-template <int N, class Scalar>
-[[nodiscard]] Scalar entropy(const IsotropicGaussian<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
-}
-
 /// Length of the mean, E[P] = r M: r = e^{−σ²}.
 template <int N, class Scalar>
 [[nodiscard]] Scalar mean_resultant(const IsotropicGaussian<N, Scalar>& distribution) {
   return static_cast<Scalar>(std::exp(-distribution.time()));
-}
-
-/// E[P] = r M.
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> mean(const IsotropicGaussian<N, Scalar>& distribution) {
-  return mean_resultant(distribution) * distribution.location();
 }
 
 /// Fisher information of one sample about σ and about each coordinate φ of M ← exp(X_φ) M.
