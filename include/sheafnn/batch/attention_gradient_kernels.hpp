@@ -119,7 +119,7 @@ struct AttentionMixBackward {
   const S* source_bar;  ///< in the place of t̄ q; null: scores are not transported
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

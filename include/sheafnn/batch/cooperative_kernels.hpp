@@ -118,10 +118,6 @@ struct LeaveBackward {
   const S *x_bar, *slope;
   S *z_bar, *returned;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[D], slopes[D];
     load_stalk(shape, at, x_bar, bar);

@@ -95,10 +95,6 @@ struct CopresheafEndBackward {
   const S *change, *output_bar;
   S* y_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     Tile<S> value[max_coordinates], bar[max_coordinates];
@@ -117,7 +113,7 @@ struct MeanMixBackward {
   S* share_bar;
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

@@ -233,10 +233,6 @@ struct DirectedEndBackward {
   const S *r, *output_bar;
   S *z_bar, *r_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
     Tile<S> bar[2][D], in[2][D], z[2][D];

@@ -245,10 +245,6 @@ struct MixForward {
   S* y;        ///< not written where A is null
   S* w;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> in[max_coordinates];
     if (right != nullptr) {
@@ -290,10 +286,6 @@ struct ActivationBackward {
   const S* x_bar;
   S* z_bar;
   S* r_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[max_coordinates];
@@ -345,10 +337,6 @@ struct MixBackward {
   const S* g = nullptr;  ///< G
   bool go_on = false;    ///< with the layer below
   ActivationBackward<Family, S> below{};
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   /// P̄ B, from Ȳ; writes P̄.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void through_mixing(const NodeChannels& at,

@@ -81,7 +81,7 @@ struct StageMixBackward {
   S* x_bar;                    ///< x̄⁺, which becomes x̄; null at other stages
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

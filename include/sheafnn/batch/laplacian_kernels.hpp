@@ -173,10 +173,6 @@ struct EquationBackward {
   const S *z, *output_bar;
   S *z_bar, *r_bar, *minus_direct, *first_bar, *before_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     const Index run = pass.run_of(at.instance);
     Tile<S> own[max_coordinates], value[max_coordinates], bar[max_coordinates];
@@ -299,7 +295,7 @@ struct EquationMixBackward {
   const S* minus_direct;  ///< of equations that read X
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
