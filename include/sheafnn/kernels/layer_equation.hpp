@@ -71,38 +71,19 @@ inline constexpr int weight_room = weight_count<Equation> > 0 ? weight_count<Equ
 
 /// Does an equation read X_1?
 template <class Equation>
-inline constexpr bool reads_first = false;
-template <class Equation>
-  requires requires { Equation::reads_first; }
-inline constexpr bool reads_first<Equation> = Equation::reads_first;
-
+inline constexpr bool reads_first = requires { requires Equation::reads_first; };
 /// Does an equation read X_{l−1}?
 template <class Equation>
-inline constexpr bool reads_before = false;
-template <class Equation>
-  requires requires { Equation::reads_before; }
-inline constexpr bool reads_before<Equation> = Equation::reads_before;
-
+inline constexpr bool reads_before = requires { requires Equation::reads_before; };
 /// Does an equation get Δ Y of mixed features, and X without dropout?
 template <class Equation>
-inline constexpr bool mixes = false;
-template <class Equation>
-  requires requires { Equation::mixes; }
-inline constexpr bool mixes<Equation> = Equation::mixes;
-
+inline constexpr bool mixes = requires { requires Equation::mixes; };
 /// Does it read Y in place of X?
 template <class Equation>
-inline constexpr bool reads_mixed = false;
-template <class Equation>
-  requires requires { Equation::reads_mixed; }
-inline constexpr bool reads_mixed<Equation> = Equation::reads_mixed;
-
+inline constexpr bool reads_mixed = requires { requires Equation::reads_mixed; };
 /// Does it have a bias of the channel?
 template <class Equation>
-inline constexpr bool has_bias = false;
-template <class Equation>
-  requires requires { Equation::has_bias; }
-inline constexpr bool has_bias<Equation> = Equation::has_bias;
+inline constexpr bool has_bias = requires { requires Equation::has_bias; };
 
 /// The rates of a coordinate from its weights, which lie `stride` numbers apart.
 template <class Equation, class S>
