@@ -1,8 +1,8 @@
 /// \file
 /// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host,
 /// DeviceExecutor on a CUDA device; everything else in this directory is a template over the executor.
-/// Numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views, are unchecked in this
-/// directory: BatchNetwork and BatchTrainer check their arguments.
+/// Unchecked in this directory: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and
+/// views. BatchNetwork and BatchTrainer check their arguments.
 ///
 /// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`. The operator
 /// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior

@@ -1,6 +1,6 @@
 /// \file
-/// A and B of a layer of a batch: where they stand among the parameters, the partial sums of their gradients, and what the
-/// layer makes with them, Y = (I ⊗ A) X̃ Bᵀ.
+/// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients. Also what
+/// the layer makes with them, Y = (I ⊗ A) X̃ Bᵀ.
 #pragma once
 
 #include <cstdint>

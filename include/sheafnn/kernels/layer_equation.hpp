@@ -16,8 +16,8 @@
 ///     };
 ///
 /// An equation that reads X_1, which otherwise is 0, has the member `static constexpr bool reads_first = true;`, and one that
-/// reads X_{l−1} has `reads_before`. One with `mixes` gets z = Δ Y of mixed features Y = (I ⊗ A) X̃ Bᵀ, and x without dropout;
-/// with `reads_mixed` it gets Y in place of x, and with `has_bias` the bias of the channel. Its constructor may take the option
+/// reads X_{l−1} has `reads_before`. One with `mixes` gets z = Δ Y of mixed features Y = (I ⊗ A) X̃ Bᵀ, and x without dropout.
+/// With `reads_mixed` it gets Y in place of x, and with `has_bias` the bias of the channel. Its constructor may take the option
 /// `activation` after the rates; without weights it may be an aggregate of that. The library's: kernels/layer_end.hpp.
 ///
 /// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.

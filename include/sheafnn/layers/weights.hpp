@@ -24,6 +24,31 @@
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
+namespace sheafnn::detail {
+
+/// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
+/// \param type  of edges, where each type has weights; else −1
+[[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
+                                                                      Index layer, Index type = -1) {
+  // Without concat(), whose streams take longer than the rest of declaring the weights of a mini-batch's network.
+  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : std::string(text).append(std::to_string(i)); };
+  const std::string of = numbered(".", number) + numbered(".type", type), name(part);
+  if (part == "edge") return name + of + ".weight";
+  if (part == "mean" && number >= 0) return "sheaf" + of + ".weight";
+  return "sheaf" + of + "." + name + numbered(".", part == "hidden" ? layer : -1) + ".weight";
+}
+
+/// The parameters of a filter with equal coefficients.
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues equal_coefficients(const PolynomialOptions& options) {
+  return [options](const Stream&, std::span<double> values) {
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
+    }
+  };
+}
+
+}  // namespace sheafnn::detail
+
 namespace sheafnn::layers {
 
 /// y = x W + b. Layers read the weight by inputs, so W lies in × out, the transpose of what users and files see.
@@ -56,26 +81,6 @@ struct NormWeights {
     list.suffix = number;
   }
 };
-
-}  // namespace sheafnn::layers
-
-namespace sheafnn::detail {
-
-/// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
-/// \param type  of edges, where each type has weights; else −1
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
-                                                                      Index layer, Index type = -1) {
-  // Without concat(), whose streams take longer than the rest of declaring the weights of a mini-batch's network.
-  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : std::string(text).append(std::to_string(i)); };
-  const std::string of = numbered(".", number) + numbered(".type", type), name(part);
-  if (part == "edge") return name + of + ".weight";
-  if (part == "mean" && number >= 0) return "sheaf" + of + ".weight";
-  return "sheaf" + of + "." + name + numbered(".", part == "hidden" ? layer : -1) + ".weight";
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::layers {
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
@@ -213,23 +218,6 @@ struct DiffusionParameters {
     return {MatrixView(left), MatrixView(right), {epsilon.data(), static_cast<std::size_t>(epsilon.size())}};
   }
 };
-
-}  // namespace sheafnn::layers
-
-namespace sheafnn::detail {
-
-/// The parameters of a filter with equal coefficients.
-[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues equal_coefficients(const PolynomialOptions& options) {
-  return [options](const Stream&, std::span<double> values) {
-    for (std::size_t j = 0; j < values.size(); ++j) {
-      values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
-    }
-  };
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::layers {
 
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>

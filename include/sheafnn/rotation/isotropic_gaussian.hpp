@@ -72,6 +72,25 @@ template <class Scalar>
   return heat_kernel(half_angle<double>(rotation::rotation_quaternion<double>(y)), distribution.time());
 }
 
+/// f(q) over what proposals have as density, up to a factor: at most 1. Proposals are uniform for t ≥ 2, where f is largest
+/// at I, and exp(X_φ), φ ~ N(0, tI), for t < 2: of the density √(π/2) t^{−3/2} Σ_k x_k² e^{−x_k²/2t}/sin²(ω/2), x_k = ω + 2πk.
+template <class T>
+[[nodiscard]] SHEAFNN_HD inline T heat_acceptance(const HalfAngle<T>& half, const T& t) {
+  using std::exp;
+  constexpr double two_pi = 6.283185307179586476925286766559;
+  if (t >= T(2)) {
+    const HalfAngle<T> none{T(0), T(1)};
+    return exp(heat_kernel_of_characters(half, t).log - heat_kernel_of_characters(none, t).log);
+  }
+  const HeatImages<T> at(half, t);
+  T squares = at.omega * at.omega;
+  for (int k = 1; k <= 2; ++k) {
+    const T less = T(two_pi * k) - at.omega, more = T(two_pi * k) + at.omega;
+    squares += less * less * at.up[k - 1] + more * more * at.down[k - 1];
+  }
+  return squares > T(0) ? T(2) * half.sine * at.omega * at.total / squares : T(1);
+}
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
@@ -117,33 +136,6 @@ template <int N, class Scalar>
   return {static_cast<Scalar>(2 * static_cast<double>(distribution.scale()) * kernel.time_slope), slope * rotation,
           slope * distribution.location()};
 }
-
-}  // namespace sheafnn::rotation
-
-namespace sheafnn::detail {
-
-/// f(q) over what proposals have as density, up to a factor: at most 1. Proposals are uniform for t ≥ 2, where f is largest
-/// at I, and exp(X_φ), φ ~ N(0, tI), for t < 2: of the density √(π/2) t^{−3/2} Σ_k x_k² e^{−x_k²/2t}/sin²(ω/2), x_k = ω + 2πk.
-template <class T>
-[[nodiscard]] SHEAFNN_HD inline T heat_acceptance(const HalfAngle<T>& half, const T& t) {
-  using std::exp;
-  constexpr double two_pi = 6.283185307179586476925286766559;
-  if (t >= T(2)) {
-    const HalfAngle<T> none{T(0), T(1)};
-    return exp(heat_kernel_of_characters(half, t).log - heat_kernel_of_characters(none, t).log);
-  }
-  const HeatImages<T> at(half, t);
-  T squares = at.omega * at.omega;
-  for (int k = 1; k <= 2; ++k) {
-    const T less = T(two_pi * k) - at.omega, more = T(two_pi * k) + at.omega;
-    squares += less * less * at.up[k - 1] + more * more * at.down[k - 1];
-  }
-  return squares > T(0) ? T(2) * half.sine * at.omega * at.total / squares : T(1);
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::rotation {
 
 /// The unit quaternion of a sample's turn PMᵀ, exact, by rejection: a pure function of (stream, id), on the host and on
 /// devices. More than 0.4 of the proposals are accepted, 1 − σ²/8 of them as σ → 0.
