@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sheaf_block_operations.hpp"
+#include "sheafnn/sheaf/laplacian_blocks.hpp"
 
 namespace test_sheaf_blocks {
 using namespace sheaf_checks;
