@@ -15,8 +15,8 @@
 #include "sheafnn/rotation/centred_cayley.hpp"
 #include "sheafnn/rotation/isotropic_gaussian.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
+#include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/families.hpp"
-#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "worst.hpp"
 
@@ -44,7 +44,7 @@ SHEAFNN_HD float incident_pair(const float* raw, std::uint32_t arc) {
   const NodeScaling<Family, float> scaling = node_scaling<Family, float>(Normalisation::augmented, g, 1.0f);
   const Transport<Family, float> product = transport<Family, float>(map, map);
   const Transport<Family, float> product_bar =
-      off_diagonal_block<Family, float>(scaling.scale, product, scaling.scale);
+      block_product(block_product(scaling.scale, product), scaling.scale);
   Gram<Family, float> degree_bar = g;
   node_scaling_backward<Family, float>(Normalisation::augmented, scaling, scaling.scale, degree_bar);
   map_bar = map;

@@ -21,7 +21,6 @@
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 #include "sheafnn/sheaf/family.hpp"
-#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
@@ -106,7 +105,7 @@ class SheafLaplacian {
       } else {
         const Scalar weight = sheaf.edge_weight(e);
         const OffDiagonalBlock q = (weight * weight) * transport<Family, Scalar>(sheaf.map(a), sheaf.map(b));
-        block = off_diagonal_block<Family, Scalar>(scale(graph.source(a)), q, scale(graph.target(a)));
+        block = -block_product(block_product(scale(graph.source(a)), q), scale(graph.target(a)));
       }
       off_diagonal_[static_cast<std::size_t>(a)] = block;
       off_diagonal_[static_cast<std::size_t>(b)] = block_transpose(block);
