@@ -127,9 +127,9 @@ template <class Options>
 std::string preset_table(const Options& options) {
   std::vector<std::vector<std::pair<std::string, std::string>>> columns = {values_of_preset({}, options)};
   std::string head = "| | `none`", rule = "| --- | ---";
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of(sheafnn::Preset()).size(); ++i) {
     columns.push_back(values_of_preset(sheafnn::Preset(i), options));
-    head += " | " + code(std::string(sheafnn::preset_names[i]));
+    head += " | " + code(std::string(names_of(sheafnn::Preset())[i]));
     rule += " | ---";
   }
   std::string rows;

@@ -19,7 +19,7 @@
 /// What networks of a family have.
 #define SHEAFNN_SHARED_NETWORK(mode, Family, S)                     \
   mode class sheafnn::layers::SheafStack<sheafnn::Family, S>;               \
-  mode class sheafnn::layers::DiffusionLayer<sheafnn::Family, S>;           \
+  mode class sheafnn::layers::LaplacianLayer<sheafnn::kernels::DiffusionEnd, sheafnn::Family, S>; \
   mode class sheafnn::layers::PolynomialDiffusionLayer<sheafnn::Family, S>; \
   mode class sheafnn::layers::PointSource<sheafnn::Family, S>;
 #define SHEAFNN_SHARED_LEARNED_NETWORK(mode, Family, S) \

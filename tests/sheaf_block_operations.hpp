@@ -6,7 +6,6 @@
 
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/sheaf/families.hpp"
-#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheaf_checks {
@@ -95,55 +94,6 @@ struct TransportOp {
     transport_backward<F, T>(a, b, take<Transport<F, T>>(out_bar), a_bar, b_bar);
     give(a_bar, in_bar);
     give(b_bar, in_bar);
-  }
-};
-
-template <class F>
-struct OffDiagonalOp {
-  static constexpr int gram_size = sheafnn::sheaf::BlockSizes<F>::gram;
-  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::transport;
-  static constexpr int inputs = 2 * gram_size + outputs;
-  static constexpr bool polynomial = true;
-  template <class T>
-  static void forward(const T* in, T* out) {
-    const auto u = take<Gram<F, T>>(in);
-    const auto q = take<Transport<F, T>>(in);
-    const auto v = take<Gram<F, T>>(in);
-    give(off_diagonal_block<F, T>(u, q, v), out);
-  }
-  template <class T>
-  static void backward(const T* in, const T* out_bar, T* in_bar) {
-    const auto u = take<Gram<F, T>>(in);
-    const auto q = take<Transport<F, T>>(in);
-    const auto v = take<Gram<F, T>>(in);
-    Gram<F, T> u_bar, v_bar;
-    Transport<F, T> q_bar;
-    off_diagonal_block_backward<F, T>(u, q, v, take<Transport<F, T>>(out_bar), q_bar, u_bar, v_bar);
-    give(u_bar, in_bar);
-    give(q_bar, in_bar);
-    give(v_bar, in_bar);
-  }
-};
-
-template <class F>
-struct DiagonalOp {
-  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::gram;
-  static constexpr int inputs = 2 * outputs;
-  static constexpr bool polynomial = true;
-  template <class T>
-  static void forward(const T* in, T* out) {
-    const auto s = take<Gram<F, T>>(in);
-    const auto d = take<Gram<F, T>>(in);
-    give(diagonal_block(s, d), out);
-  }
-  template <class T>
-  static void backward(const T* in, const T* out_bar, T* in_bar) {
-    const auto s = take<Gram<F, T>>(in);
-    const auto d = take<Gram<F, T>>(in);
-    Gram<F, T> s_bar = zero<Gram<F, T>>(), d_bar = zero<Gram<F, T>>();
-    diagonal_block_backward(s, d, take<Gram<F, T>>(out_bar), s_bar, d_bar);
-    give(s_bar, in_bar);
-    give(d_bar, in_bar);
   }
 };
 

@@ -151,7 +151,7 @@ TEST_CASE("bundle networks refuse") {
 }
 
 TEST_CASE("bundle networks: published settings and presets") {
-  for (std::size_t i = 0; i < sheafnn::bundle_setting_names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of(sheafnn::BundleSetting()).size(); ++i) {
     sheafnn::BundleOptions model{.features = 7, .classes = 3};
     sheafnn::TrainOptions training;
     sheafnn::apply(static_cast<sheafnn::BundleSetting>(i), model, training);
@@ -161,7 +161,7 @@ TEST_CASE("bundle networks: published settings and presets") {
     CHECK((model.learner == sheafnn::BundleLearnerKind::mlp) == (i == 1));
     CHECK(training.learning_rate == 3e-5);
   }
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of(sheafnn::Preset()).size(); ++i) {
     sheafnn::BundleOptions model{.features = 7, .classes = 3};
     sheafnn::TrainOptions training;
     sheafnn::apply(static_cast<sheafnn::Preset>(i), model, false, training);

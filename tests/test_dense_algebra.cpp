@@ -1,14 +1,11 @@
+#include "sheafnn/core/eigen.hpp"
+
 #include <doctest/doctest.h>
 
-#include <cmath>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <Eigen/QR>
-// clang-format on
+#include <cmath>
 
 #include "dense_algebra.hpp"
 #include "sheaf_checks.hpp"

@@ -134,7 +134,7 @@ TEST_CASE("GELU is x times the normal distribution function, in packs as in numb
 }
 
 TEST_CASE("derivatives of activations") {
-  for (std::size_t k = 0; k < sheafnn::layers::activation_names.size(); ++k) {
+  for (std::size_t k = 0; k < names_of(sheafnn::layers::Activation()).size(); ++k) {
     sheafnn::layers::with_activation(static_cast<Activation>(k), [&]<Activation A>() {
       CAPTURE(sheafnn::to_string(A));
       for (double x = -4.05; x < 4; x += 0.1) {

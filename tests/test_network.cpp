@@ -701,7 +701,7 @@ TEST_CASE("passes that share their first steps give what they give alone") {
 
 TEST_CASE("names of options and the schedule of the KL term") {
   using sheafnn::KlSchedule;
-  for (std::size_t i = 0; i < sheafnn::kl_schedule_names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of(sheafnn::KlSchedule()).size(); ++i) {
     const auto schedule = static_cast<KlSchedule>(i);
     CHECK(sheafnn::parse_name<KlSchedule>("--kl-schedule", to_string(schedule)) == schedule);
   }

@@ -1,6 +1,10 @@
 // Planted tasks: seeds, sizes, the rule of the labels from features and truth, and that raw sums do not do.
+#include "sheafnn/core/eigen.hpp"
+
 #include <doctest/doctest.h>
 
+#include <Eigen/Geometry>
+#include <Eigen/QR>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,13 +15,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Geometry>
-#include <Eigen/QR>
-// clang-format on
 
 #include "sheafnn/rotation/cayley_kl.hpp"
 #include "sheafnn/sheaf/planted.hpp"

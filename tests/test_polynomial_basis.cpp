@@ -57,7 +57,7 @@ double jacobi(Real n, Real alpha, Real beta, Real x) {
 /// A filter of each basis, of degree K.
 std::vector<PolynomialOptions> filters(Index degree) {
   std::vector<PolynomialOptions> r;
-  for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
+  for (std::size_t i = 1; i < names_of(PolynomialBasis()).size(); ++i) {
     PolynomialOptions options{.basis = static_cast<PolynomialBasis>(i), .degree = degree};
     options.jacobi_alpha = 0.5;
     options.jacobi_beta = -0.3;

@@ -157,7 +157,7 @@ double distance(const Outcome<Family>& a, const Outcome<Family>& b) {
 /// A filter of each basis.
 std::vector<PolynomialOptions> filters(Index degree) {
   std::vector<PolynomialOptions> r;
-  for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
+  for (std::size_t i = 1; i < names_of(PolynomialBasis()).size(); ++i) {
     PolynomialOptions& options = r.emplace_back();
     options.basis = static_cast<PolynomialBasis>(i);
     options.degree = degree;

@@ -32,8 +32,8 @@ Setting setting(std::string name, PolynomialBasis basis, Index degree) {
 /// Every filter, and every option that meets one.
 std::vector<Setting> settings(bool rotations, bool sampled) {
   std::vector<Setting> r;
-  for (std::size_t i = 1; i < polynomial_basis_names.size(); ++i) {
-    r.push_back(setting(std::string(polynomial_basis_names[i]), static_cast<PolynomialBasis>(i), 4));
+  for (std::size_t i = 1; i < names_of(PolynomialBasis()).size(); ++i) {
+    r.push_back(setting(std::string(names_of(PolynomialBasis())[i]), static_cast<PolynomialBasis>(i), 4));
   }
   const auto add = [&](std::string name, PolynomialBasis basis, Index degree, const auto& change) {
     change(r.emplace_back(setting(std::move(name), basis, degree)));

@@ -86,7 +86,7 @@ TEST_CASE("the choice does not look at the labels of test nodes") {
 }
 
 TEST_CASE("a preset sets its options and leaves the others as they are") {
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of(sheafnn::Preset()).size(); ++i) {
     const Preset preset = static_cast<Preset>(i);
     CAPTURE(to_string(preset));
     sheafnn::ModelOptions model{.features = 70, .classes = 3};
@@ -173,7 +173,7 @@ TEST_CASE("two unequal classes are measured by the ROC AUC") {
   CHECK(sheafnn::choose_stop_on(data) == StopOn::loss);
   CHECK(sheafnn::choose_stop_on(graph_of(400, 0.1)) == StopOn::loss);  // three classes
   // Of presets dense alone has the accuracy where others have the loss.
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of(sheafnn::Preset()).size(); ++i) {
     const Preset preset = static_cast<Preset>(i);
     CHECK(sheafnn::choose_stop_on(graph_of(400, 0.1), preset) ==
           (preset == Preset::dense ? StopOn::accuracy : StopOn::loss));

@@ -115,8 +115,6 @@ void check_family_type() {
   const std::string name = std::string(F::name) + " " + std::to_string(F::stalk_dimension);
   check_type<GramOp<F>, T>(name + " gram");
   check_type<TransportOp<F>, T>(name + " transport");
-  check_type<OffDiagonalOp<F>, T>(name + " off_diagonal_block");
-  check_type<DiagonalOp<F>, T>(name + " diagonal_block");
   check_type<ScalingOp<F, Normalisation::augmented>, T>(name + " node_scaling");
 }
 template <class F>
@@ -150,7 +148,7 @@ TEST_CASE_TEMPLATE("block functions are the matrix formulas", F, GeneralLinear<1
   const M a = matrix(1), b = matrix(2), u = symmetrised(matrix(3)), v = symmetrised(matrix(4));
   CHECK(near(gram<F, double>(a), a.transpose() * a));
   CHECK(near(transport<F, double>(a, b), a.transpose() * b));
-  CHECK(near(off_diagonal_block<F, double>(u, a, v), -u * a * v));
+  CHECK(near(block_product(block_product(u, a), v), u * a * v));
   CHECK(near(diagonal_block<double, D, D>(u, v), u * v * u));
   CHECK(block_transpose(a) == M(a.transpose()));
   // Multiples of I, diagonals and dense blocks meet in both orders.

@@ -67,26 +67,6 @@ void check_op(const std::string& name) {
     check_derivatives(f, normals(f.inputs, t), normals(f.outputs, 100 + t), name);
 }
 
-// Scales and degree blocks are symmetric where the formulas say so: a symmetric point, then every coordinate by
-// itself.
-template <class F, class Op>
-void check_symmetric_op(const std::string& name, bool symmetric_bar) {
-  const Function f = function_of<Op>();
-  constexpr int size = sheafnn::sheaf::BlockSizes<F>::gram;
-  for (std::uint32_t t = 0; t < 3; ++t) {
-    Values in = normals(f.inputs, 200 + t), bar = normals(f.outputs, 300 + t);
-    const auto symmetrise = [](double* at) {
-      const double* from = at;
-      const auto m = symmetrised(take<Gram<F, double>>(from));
-      give(m, at);
-    };
-    symmetrise(in.data());
-    symmetrise(in.data() + f.inputs - size);
-    if (symmetric_bar) symmetrise(bar.data());
-    check_derivatives(f, in, bar, name);
-  }
-}
-
 template <class F>
 void check_family_derivatives() {
   const std::string name = std::string(F::name) + " " + std::to_string(F::stalk_dimension);
@@ -94,8 +74,6 @@ void check_family_derivatives() {
     if constexpr (test::kind_of<F> != test::MapKind::rotation) check_op<GramOp<F>>(name + " gram");
     check_op<TransportOp<F>>(name + " transport");
   }
-  check_symmetric_op<F, OffDiagonalOp<F>>(name + " off_diagonal_block", false);
-  check_symmetric_op<F, DiagonalOp<F>>(name + " diagonal_block", true);
   check_op<ScalingOp<F, Normalisation::augmented>>(name + " node_scaling augmented");
   check_op<ScalingOp<F, Normalisation::block>>(name + " node_scaling block");
   check_op<ScalingOp<F, Normalisation::none>>(name + " node_scaling none");

@@ -1,16 +1,13 @@
 // The matrix-free operator in Eigen's iterative solvers and in an eigenvalue iteration through perform_op.
+#include "sheafnn/core/eigen.hpp"
+
 #include <doctest/doctest.h>
 
+#include <Eigen/IterativeLinearSolvers>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/IterativeLinearSolvers>
-// clang-format on
 
 #include "sheaf_checks.hpp"
 #include "sheafnn/sheaf/laplacian_operator.hpp"

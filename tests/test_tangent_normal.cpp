@@ -1,20 +1,17 @@
 /// \file
 /// The normal distribution in the tangent space and the Jacobian of the exponential: against the determinant of
 /// the derivative, central differences, quadrature, samples; packs against scalars.
+#include "sheafnn/core/eigen.hpp"
+
 #include <doctest/doctest.h>
 
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <random>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/LU>
-// clang-format on
 
 #include "dense_algebra.hpp"
 #include "rotation_checks.hpp"

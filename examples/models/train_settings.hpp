@@ -116,7 +116,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
-                 "options for a kind of graph: " + joined(sheafnn::preset_names) +
+                 "options for a kind of graph: " + joined(names_of(sheafnn::Preset())) +
                      ", none, or auto (by size and homophily); the options below override it; "
                      "--model NAME --help shows its values")
       ->capture_default_str()
@@ -182,14 +182,15 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       "comma-separated columns of nodes.csv, or keys of an .npz file, whose numbers are learned in place of "
       "classes; empty fields are unknown");
   target->excludes(app.get_option("--label"));
+  const auto losses = names_of(sheafnn::TargetLoss());
   targets
       ->add_option(
           "--loss", s.loss,
-          "loss of the numbers: " + joined(sheafnn::target_loss_names) +
+          "loss of the numbers: " + joined(losses) +
               "; gaussian also learns each node's variance, multilabel takes numbers 0 and 1, ordinal takes one "
               "column")
       ->capture_default_str()
-      ->check(one_of({sheafnn::target_loss_names.begin(), sheafnn::target_loss_names.end()}))
+      ->check(one_of({losses.begin(), losses.end()}))
       ->needs(target);
   targets
       ->add_option("--coverage", s.coverage,
@@ -363,7 +364,7 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
     return r;
   };
   std::vector<HelpFormatter::Defaults> with;
-  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) with.push_back(values(sheafnn::Preset(i)));
+  for (std::size_t i = 0; i < names_of(sheafnn::Preset()).size(); ++i) with.push_back(values(sheafnn::Preset(i)));
   HelpFormatter::Defaults r;
   for (const auto& [option, plain] : values({})) {
     std::string list;
@@ -371,7 +372,7 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
     for (std::size_t i = 0; i < with.size(); ++i) {
       const std::string& value = with[i].at(option);
       replaced = replaced || value != plain;
-      list += (list.empty() ? "" : ", ") + value + " " + std::string(sheafnn::preset_names[i]);
+      list += (list.empty() ? "" : ", ") + value + " " + std::string(names_of(sheafnn::Preset())[i]);
     }
     if (replaced) r[option] = "the preset's: " + list + "; " + plain + " without a preset";
   }

@@ -19,7 +19,6 @@
 #include "sheafnn/sheaf/hypergraph_sheaf.hpp"
 #include "sheafnn/sheaf/labelled_sheaf.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
-#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/laplacian_operator.hpp"
 #include "sheafnn/sheaf/leading_directions.hpp"
 #include "sheafnn/sheaf/local_frames.hpp"

@@ -476,8 +476,8 @@ void bind_model(nb::module_& module) {
              [](std::string_view model) { return sheafnn::kind_of(model).least_stalk_dimension; });
   module.def("own_maps", [](std::string_view model) { return std::string(sheafnn::kind_of(model).own_maps); });
   module.attr("maps_names") = names_of(programs::maps_names);
-  module.attr("preset_names") = names_of(sheafnn::preset_names);
-  module.attr("feature_treatment_names") = names_of(sheafnn::feature_treatment_names);
+  module.attr("preset_names") = names_of(names_of(sheafnn::Preset()));
+  module.attr("feature_treatment_names") = names_of(names_of(sheafnn::FeatureTreatment()));
   module.attr("searched") = std::string(searched);
   module.def("search", &search);
   module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),

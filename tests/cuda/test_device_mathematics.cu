@@ -15,8 +15,8 @@
 #include "sheafnn/rotation/centred_cayley.hpp"
 #include "sheafnn/rotation/isotropic_gaussian.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
+#include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/families.hpp"
-#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "worst.hpp"
 
@@ -43,12 +43,10 @@ SHEAFNN_HD float incident_pair(const float* raw, std::uint32_t arc) {
   const Gram<Family, float> g = gram<Family, float>(map);
   const NodeScaling<Family, float> scaling = node_scaling<Family, float>(Normalisation::augmented, g, 1.0f);
   const Transport<Family, float> product = transport<Family, float>(map, map);
-  const Transport<Family, float> block = off_diagonal_block<Family, float>(scaling.scale, product, scaling.scale);
-  Transport<Family, float> product_bar;
-  Gram<Family, float> scale_bar, other_scale_bar, degree_bar = g;
-  off_diagonal_block_backward<Family, float>(scaling.scale, product, scaling.scale, block, product_bar, scale_bar,
-                                             other_scale_bar);
-  node_scaling_backward<Family, float>(Normalisation::augmented, scaling, scale_bar, degree_bar);
+  const Transport<Family, float> product_bar =
+      block_product(block_product(scaling.scale, product), scaling.scale);
+  Gram<Family, float> degree_bar = g;
+  node_scaling_backward<Family, float>(Normalisation::augmented, scaling, scaling.scale, degree_bar);
   map_bar = map;
   transport_backward<Family, float>(map, map, product_bar, map_bar, map_bar);
   gram_backward<Family, float>(map, degree_bar, map_bar);

@@ -176,7 +176,6 @@ void matrices(Choices& choices) {
   keeps_contract<invalid_argument>([&] {
     const SquareMatrix<S, N> x = sheafnn::rotation::inverse_cayley_transform<S, N>(a);
     if (rotation) expect(all_finite(x), "an inverse Cayley transform is not finite");
-    static_cast<void>(sheafnn::rotation::inverse_cayley_transform_backward<S, N>(a, cotangent));
   });
   // Maps of a rotation by any κ; those with 0 ≤ κ < 1 give a rotation.
   const S kappa = choices.flag() ? choices.number<S>() : std::abs(choices.unit<S>());

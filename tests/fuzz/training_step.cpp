@@ -56,21 +56,21 @@ sheafnn::ModelOptions some_options(Choices& c, Index features) {
     o.learner_width = pick(c.below(4), 1025);
     o.readout_layers = pick(1 + c.below(2), 9);
     o.learner =
-        static_cast<sheafnn::LearnerInput>(c.below(static_cast<int>(sheafnn::layers::learner_input_names.size())));
+        static_cast<sheafnn::LearnerInput>(c.below(static_cast<int>(names_of(sheafnn::layers::LearnerInput()).size())));
     o.sheaf_activation =
-        static_cast<sheafnn::SheafActivation>(c.below(static_cast<int>(sheafnn::sheaf_activation_names.size())));
+        static_cast<sheafnn::SheafActivation>(c.below(static_cast<int>(names_of(sheafnn::SheafActivation()).size())));
     o.normalisation =
-        static_cast<sheafnn::Normalisation>(c.below(static_cast<int>(sheafnn::sheaf::normalisation_names.size())));
+        static_cast<sheafnn::Normalisation>(c.below(static_cast<int>(names_of(sheafnn::sheaf::Normalisation()).size())));
     o.parametrisation = static_cast<sheafnn::rotation::RotationParametrisation>(c.below(4));
   }
   if ((more & 128) != 0) {
     o.filter.basis = static_cast<sheafnn::PolynomialBasis>(
-        c.below(static_cast<int>(sheafnn::layers::polynomial_basis_names.size())));
+        c.below(static_cast<int>(names_of(sheafnn::layers::PolynomialBasis()).size())));
     o.filter.degree = pick(c.below(5), 65);
     o.filter.coefficients = static_cast<sheafnn::PolynomialCoefficients>(
-        c.below(static_cast<int>(sheafnn::layers::polynomial_coefficients_names.size())));
+        c.below(static_cast<int>(names_of(sheafnn::layers::PolynomialCoefficients()).size())));
     o.filter.skip =
-        static_cast<sheafnn::HighPassSkip>(c.below(static_cast<int>(sheafnn::layers::high_pass_skip_names.size())));
+        static_cast<sheafnn::HighPassSkip>(c.below(static_cast<int>(names_of(sheafnn::layers::HighPassSkip()).size())));
     o.filter.published = c.flag();
     if (c.byte() > 200) o.filter.jacobi_alpha = c.number<double>();
     if (c.byte() > 200) o.filter.gegenbauer_lambda = c.number<double>();

@@ -1,9 +1,6 @@
 /// \file
 /// BatchActivatedEncoder: an encoder with a choice of activation, for a batch of runs (for one network
 /// layers/activated_encoder.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/activated_linear.hpp"

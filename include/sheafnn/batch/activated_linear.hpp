@@ -1,8 +1,5 @@
 /// \file
 /// act(X W + b) for a batch of runs: a linear layer with an activation behind it, and its backward pass.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

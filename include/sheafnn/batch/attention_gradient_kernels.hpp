@@ -1,9 +1,6 @@
 /// \file
 /// Kernels that make the derivatives of a sheaf's blocks and of the input from the features of an attention layer and their
 /// derivatives. Source: math: "Sheaf attention" (3.49). Features: attention_walks.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -123,7 +120,7 @@ struct AttentionMixBackward {
   const S* source_bar;  ///< in the place of t̄ q; null: scores are not transported
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

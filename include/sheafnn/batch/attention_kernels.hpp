@@ -4,9 +4,6 @@
 ///
 /// A score of node u is one of its incident pairs or, behind the pairs of all edges, its own. Keys p and queries q have h numbers
 /// per head, first the keys of all heads.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

@@ -1,9 +1,6 @@
 /// \file
 /// BatchAttentionLayer: an attention layer of all instances of a batch (formulas: attention_kernels.hpp, attention_walks.hpp; for
 /// one network layers/attention_layer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +33,7 @@ class BatchAttentionLayer {
         shape_(of.shape),
         end_{of.activation, of.attention.residual},
         number_(static_cast<std::uint32_t>(of.number)),
-        mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
+        mixing_(of) {
     layers::require_no_filters(of.shape.coordinates - Family::stalk_dimension, layers::LayerForm::attention);
     require_countable("scores of attention", scores_.numbers());
     const BatchSize& batch = of.batch;
@@ -48,9 +45,6 @@ class BatchAttentionLayer {
     };
     at_ = {offset(".weight"), offset(".vector"), options_.random ? offset(".log_scale") : -1,
            options_.heads,    options_.width,    shape_.row()};
-    if (of.dropout) dropped_ = of.features(training);
-    if (mixing_.has_right()) product_ = of.features(all);
-    if (mixing_.has_left()) mixed_ = of.features(all);
     moved_ = of.features(all);
     if (transported && normalised) moved_source_ = of.features(all);
     output_ = of.features(all);
@@ -82,28 +76,21 @@ class BatchAttentionLayer {
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
   /// Where the input after dropout goes, to be filled before forward().
-  [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
+  [[nodiscard]] S* dropped_input() noexcept { return mixing_.dropped_input(); }
 
   /// See BatchDiffusionLayer. \returns false: it does not continue with the next layer
   bool forward(const Call& call, const S* x, const S*, bool drop, S* next) {
     const Pass& pass = call.pass;
     const Index instances = pass.instances();
-    drop_ = drop;
-    kept_ = drop ? dropped_.data() : x;
-    between_ = mixing_.has_right() ? product_.data() : kept_;
-    y_ = mixing_.has_left() ? mixed_.data() : between_;
-    source_ = number_ == 0 ? x : kept_;
+    mixing_.begin(x, drop);
+    source_ = number_ == 0 ? x : mixing_.kept();
     const AttentionScaling<Family, S> scaling = this->scaling(call);
     const bool scales_source = moved_source_.size() > 0;
     read_ = scales_source ? moved_source_.data() : source_;
     const Index blocks = options_.random ? (options_.heads + 3) / 4 : 0;
     call.executor.launch_together(
         Items{shape_.items(), instances,
-              MixForward<Family, S, AttentionScaling<Family, S>>{
-                  scaling, shape_, pass.copies,
-                  mixing_.has_right() ? call.right.layer(static_cast<Index>(number_)) : nullptr,
-                  call.right.run_stride(), mixing_.left(call.parameters), call.parameters.stride, kept_,
-                  product_.data(), mixed_.data(), moved_.data()}},
+              mixing_.template forward<Family>(call, scaling, moved_.data())},
         Items{scales_source ? shape_.items() : 0, instances,
               ScaleFeatures<Family, S>{scaling, shape_, source_, moved_source_.data()}},
         Items{2 * options_.heads * shape_.row(), pass.runs,
@@ -116,9 +103,9 @@ class BatchAttentionLayer {
                                                  scaling,
                                                  end_,
                                                  x,
-                                                 y_,
-                                                 pass.keeps() ? gathered_.data() : nullptr,
-                                                 pass.keeps() ? change_.data() : nullptr,
+                                                 mixing_.y(),
+                                                 pass.training ? gathered_.data() : nullptr,
+                                                 pass.training ? change_.data() : nullptr,
                                                  {nullptr, 0, false, nullptr, output_.data(), call.runs, pass,
                                                   number_ + 1, next}});
     return false;
@@ -167,10 +154,7 @@ class BatchAttentionLayer {
                           call.parameters.arena_stride};
     const Items weights{sums.items(), pass.runs, sums};
     const Items input{shape_.items(), instances,
-                      AttentionMixBackward<Family, S>{{shape_, call.runs, pass, number_, drop_,
-                                                       mixing_.right(call.parameters),
-                                                       mixing_.left(call.parameters), nullptr,
-                                                       call.parameters.stride, y_bar, side.p_bar.data(), x_bar},
+                      AttentionMixBackward<Family, S>{mixing_.template backward<Family>(call, x_bar),
                                                       at_,
                                                       end_.residual,
                                                       number_ == 0,
@@ -190,7 +174,7 @@ class BatchAttentionLayer {
                       AttentionEdgeGradient<Family, S>{queries, mean_.data(), moved_.data(), r_bar, source,
                                                        call.sheaf.gradient().off_diagonal, add, lanes}},
                 Teams{add && !options_.normalised ? 0 : shape_.nodes, instances, lanes,
-                      AttentionNodeGradient<Family, S>{queries, m_bar, gathered_.data(), w_bar, y_,
+                      AttentionNodeGradient<Family, S>{queries, m_bar, gathered_.data(), w_bar, mixing_.y(),
                                                        plain_source_bar_.data(),
                                                        options_.transported ? source_ : nullptr,
                                                        plain_kappa_.data(), head_stride_, call.sheaf.gradient(),
@@ -203,7 +187,7 @@ class BatchAttentionLayer {
   /// See BatchDiffusionLayer.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
-    return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, kept_);
+    return mixing_.products(pass, parameters, scratch);
   }
 
  private:
@@ -296,13 +280,9 @@ class BatchAttentionLayer {
   FeatureShape<S> shape_;
   kernels::AttentionEnd end_;
   std::uint32_t number_ = 0;
-  bool drop_ = false;
-  MixingWeights<S> mixing_;
+  BatchMixing<Executor, S> mixing_;
   AttentionPlaces at_;
   Index columns_ = 0, sums_ = 0, kl_ = 0, head_stride_ = 0;
-  Numbers dropped_;                        ///< X after dropout
-  Numbers product_;                        ///< X̃ Bᵀ
-  Numbers mixed_;                          ///< Y
   Numbers moved_, moved_source_;           ///< S Y, and S times what scores read
   Numbers keys_;                           ///< p and q of each run
   Numbers node_;                           ///< s and t; after a backward pass s̄ and t̄
@@ -315,8 +295,7 @@ class BatchAttentionLayer {
   Numbers scale_bar_;                      ///< derivative of log σ, of each node and head
   Numbers totals_;                         ///< p̄, q̄ and the derivative of log σ
   Numbers output_;
-  const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y
-  const S *source_ = nullptr, *read_ = nullptr;                  ///< what scores read, and the same times S
+  const S *source_ = nullptr, *read_ = nullptr;  ///< what scores read, and the same times S
 };
 
 }  // namespace sheafnn::batch::detail

@@ -2,9 +2,6 @@
 /// Kernels of features of an attention layer, M_u = S_u (Λ_uu W_u + Σ over arcs u → v of Λ_uv Q_uv W_v) with W = S Y, and of
 /// its backward pass. Source: math: "Sheaf attention" (3.47, 3.49). Scores: attention_kernels.hpp. For one network:
 /// layers/attention_layer.hpp. S is the identity unless transports are normalised. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// Kernels that make the derivatives of the Laplacian's blocks: Q_e per edge, and D_u, S_u per node. They read the
 /// features of a diffusion layer and their derivatives (math: "Diffusion in three steps").
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,6 @@
 /// Kernels of the rotations of flat bundles and of a bundle layer's ends (formulas: kernels/block.hpp,
 /// layers/bundle_layer.hpp; for one network layers/bundle_maps.hpp, bundle_rotations.hpp). Features are n × B × D × f per
 /// instance. Here a node and bundle count as one, number u · B + b, whose features are D × f.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

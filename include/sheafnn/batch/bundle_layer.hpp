@@ -1,9 +1,6 @@
 /// \file
 /// BatchBundleLayer: a layer of bundle networks for all instances of a batch with its rotations (for one network
 /// layers/bundle_layer.hpp, which has the formulas).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <optional>

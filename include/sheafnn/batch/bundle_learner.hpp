@@ -1,9 +1,6 @@
 /// \file
 /// BatchBundleLearner: a learner of the rotations of bundles for a batch of runs (for one network layers/bundle_learner.hpp,
 /// which has the formulas).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

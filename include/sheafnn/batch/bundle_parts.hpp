@@ -1,9 +1,6 @@
 /// \file
 /// BundleNetworkParts: what the BatchNetwork of bundle models consists of, in the memory of an executor. Also which of their
 /// options the batch engine has. For one network: bsnn/bundle_steps.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

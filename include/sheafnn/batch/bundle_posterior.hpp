@@ -1,9 +1,6 @@
 /// \file
 /// BatchBundlePosterior: the distributions of the rotations of a batch of Bayesian bundle networks, samples of them, their KL,
 /// and the derivatives (for one network layers/bundle_rotations.hpp). All layers and copies of a run share them.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// Sums of numbers per node, pair, … in double precision: losses, KL terms, and what an evaluation reports.
 /// Kernels add up rows until only a few are left; the kernel that needs the sums adds up these rows.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <type_traits>

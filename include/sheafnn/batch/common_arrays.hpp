@@ -1,9 +1,6 @@
 /// \file
 /// CommonArrays: what the networks of the same models on the same graph share in the memory of an executor. It is graph,
 /// features, parameters and gradients of all runs.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <concepts>

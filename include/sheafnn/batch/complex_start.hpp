@@ -2,9 +2,6 @@
 /// BatchComplexStart: the complex features X_1 = (1 + i) H or H of all runs, with which directed layers start, and H̄ = Re
 /// X̄_1 [+ Im X̄_1]. Source: math: "Directed sheaves" (3.53). For one network: layers/complex_start.hpp. Features as in
 /// directed_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

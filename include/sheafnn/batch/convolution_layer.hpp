@@ -1,9 +1,6 @@
 /// \file
 /// BatchConvolution: a convolution on a sheaf, X' = act(Q (I ⊗ A) dropout(X) Bᵀ + b) with Q = I − Δ, from c to c' channels.
 /// It holds all instances of a batch. Formulas: laplacian_kernels.hpp. For one network: layers/sheaf_convolution.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +37,7 @@ struct ConvolutionCall {
 template <class Executor, class Family, class S>
 class BatchConvolution {
   static constexpr Index D = Family::stalk_dimension;
-  using Equation = MixingEnd<kernels::ChosenConvolutionEnd, S>;
+  using Equation = RunEquation<kernels::ChosenConvolutionEnd, S, Activation>;
 
  public:
   using Call = ConvolutionCall<Executor, Family, S>;
@@ -186,8 +183,8 @@ class BatchConvolution {
   /// Rows of c channels of a run.
   [[nodiscard]] Index rows(const Pass& pass) const { return pass.copies * graph_.nodes * D; }
   [[nodiscard]] Equation equation(const ParameterView<S>& parameters) const {
-    if (bias_ < 0) return {{}, no_bias_.data(), 0, activation_};
-    return {{}, parameters.value + bias_, parameters.stride, activation_};
+    if (bias_ < 0) return {{}, nullptr, 0, D, no_bias_.data(), 0, activation_};
+    return {{}, nullptr, 0, D, parameters.value + bias_, parameters.stride, activation_};
   }
   [[nodiscard]] EquationInputs<S> inputs() const { return {nullptr, nullptr, nullptr, y_}; }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(const Call& call, const S* features) const {

@@ -1,9 +1,6 @@
 /// \file
 /// ConvolutionNetworkParts: what the BatchNetwork of convolutions on given sheaves consists of, in the memory of an executor
 /// (for one network bsnn/convolution_steps.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

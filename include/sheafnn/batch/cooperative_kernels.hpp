@@ -2,9 +2,6 @@
 /// Kernels of a cooperative layer, X' = (1 + tanh ε) ∘ X − act(dropout(Δ_inᵀ Δ_out Y)), Y = (I ⊗ A) X Bᵀ, and their backward
 /// pass (formulas: kernels/node_maps.hpp; for one network layers/cooperative_layer.hpp). Operator 0 is Δ_out, operator 1
 /// Δ_inᵀ. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -120,10 +117,6 @@ struct LeaveBackward {
   S sign;  ///< of act(…) in X'
   const S *x_bar, *slope;
   S *z_bar, *returned;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[D], slopes[D];

@@ -4,9 +4,6 @@
 ///     X' = (1 + tanh ε) ∘ X − act(dropout(Δ_inᵀ Δ_out (I ⊗ A) X Bᵀ)),   n × D × f per instance,
 ///
 /// with its backward pass (kernels: cooperative_kernels.hpp; for one network layers/cooperative_layer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

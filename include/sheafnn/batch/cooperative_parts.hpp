@@ -1,9 +1,6 @@
 /// \file
 /// CooperativeNetworkParts: what the BatchNetwork of cooperative models consists of, in the memory of an executor (for one
 /// network: bsnn/cooperative_parts.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

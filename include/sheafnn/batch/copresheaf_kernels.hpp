@@ -2,9 +2,6 @@
 /// Kernels of a copresheaf layer, m_u = mean over arcs a = u → v of ρ_a X̃_v and X' = X + ELU((I ⊗ A) m Bᵀ + b), and of its
 /// backward pass. Source: math: "Copresheaves" (3.50, 3.51). For one network: layers/copresheaf_layer.hpp. X̃ is the input
 /// after dropout. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -98,10 +95,6 @@ struct CopresheafEndBackward {
   const S *change, *output_bar;
   S* y_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     Tile<S> value[max_coordinates], bar[max_coordinates];
@@ -120,7 +113,7 @@ struct MeanMixBackward {
   S* share_bar;
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

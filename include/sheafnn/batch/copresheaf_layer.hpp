@@ -1,9 +1,6 @@
 /// \file
 /// BatchCopresheafLayer: a copresheaf layer of all instances of a batch (formulas: copresheaf_kernels.hpp; for one network
 /// layers/copresheaf_layer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

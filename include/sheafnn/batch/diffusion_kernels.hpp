@@ -3,9 +3,6 @@
 /// S R, and their backward pass. Source: math: "Diffusion in three steps". For one network: layers/diffusion.hpp and
 /// layers/diffusion_layer.hpp. Features as in feature_kernels.hpp; the derivatives of the sheaf's blocks:
 /// block_gradient_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

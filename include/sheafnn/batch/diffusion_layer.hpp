@@ -1,9 +1,6 @@
 /// \file
 /// BatchDiffusionLayer: a diffusion layer of all instances of a batch, with a filter or an initial residual if the model
 /// has one (formulas: diffusion_kernels.hpp, polynomial_kernels.hpp, initial_residual_kernels.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <utility>
@@ -33,24 +30,22 @@ class BatchDiffusionLayer {
   static constexpr bool reads_first = false;  ///< a layer with an initial residual adds to X̄₁ by itself
   static constexpr bool reads_before = false, reads_maps = false;
 
-  BatchDiffusionLayer() = default;
   explicit BatchDiffusionLayer(const BatchLayerSetting<Executor, S>& of)
       : graph_(of.graph),
         shape_(of.shape),
         filter_(&of.filter),
         number_(static_cast<std::uint32_t>(of.number)),
-        activation_(of.activation) {
+        activation_(of.activation),
+        mixing_(of, of.residual.initial() ? of.residual.beta(static_cast<Index>(of.number)) : 1,
+                of.residual.initial()) {
     const auto& [number, executor, graph, shape, layout, activation, left_weights, right_weights, filter, residual,
                  attention, directed, parameters, batch, dropout, sums, kl_rows] = of;
     const layers::DiffusionWeights<layers::ParameterSlot>& layer = layout.layers[number];
     const auto array = [&of] { return of.features(of.batch.instances()); };
     epsilon_ = layer.epsilon >= 0 ? parameters.info(layer.epsilon).offset : Index{-1};
-    if (dropout) dropped_ = of.features(batch.training_instances());
     initial_ = BatchInitialResidual<Executor, Family, S>(executor, residual, static_cast<Index>(number),
                                                          static_cast<Index>(layout.layers.size()), graph, shape,
                                                          layer.right >= 0, batch);
-    if (layer.right >= 0 && !initial_.active()) product_ = array();
-    if (layer.left >= 0 && !initial_.active()) mixed_ = array();
     if (filter.active()) {
       filtered_ = BatchFilterLayer<Executor, Family, S>(executor, filter, graph, shape, batch);
     } else {
@@ -65,12 +60,11 @@ class BatchDiffusionLayer {
       epsilon_sums_ = sums.reserve(nodes.count(), d * f);
       sums.assign(epsilon_, d, epsilon_sums_, nodes.count(), d * f, f, true);
     }
-    mixing_ = MixingWeights<S>(layer, parameters, shape, batch, sums, initial_.beta());
   }
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
   /// Where the input after dropout goes, to be filled before forward().
-  [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
+  [[nodiscard]] S* dropped_input() noexcept { return mixing_.dropped_input(); }
 
   /// Begun: its mixing is done.
   ///
@@ -83,7 +77,7 @@ class BatchDiffusionLayer {
     const auto& [executor, runs, pass, parameters, right, sheaf, range, scratch, mixed, above, above_range, before,
                  kl, kl_stride] = call;
     if (!mixed) {
-      executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
+      executor.launch(shape_.items(), pass.instances(), mixing(call, range, x, drop));
     }
     const LayerOutput<S> output{weights(parameters, epsilon_),
                                 parameters.stride,
@@ -95,21 +89,20 @@ class BatchDiffusionLayer {
                                 number_ + 1,
                                 next};
     if (filter_->active()) {
-      filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
+      filtered_.forward(executor, pass, range, sheaf.view(), output, mixing_.y(), scratch);
       return false;
     }
     const Diffusion<Family, S> diffusion = diffusion_of(executor, pass, sheaf, range, scaled_.data(), scratch);
     if (initial_.active()) {
       MixForward<Family, S> next_mixing{};
       if (above != nullptr) {
-        next_mixing = above->mixing(pass, parameters, right, sheaf, above_range, output_.data(), drop);
+        next_mixing = above->mixing(call, above_range, output_.data(), drop);
       }
       initial_.forward(executor, diffusion,
-                       {mixing_.left(parameters), parameters.stride, right.layer(static_cast<Index>(number_)),
-                        right.run_stride()},
-                       y_, first, diffused_.data(), output, above != nullptr ? &next_mixing : nullptr);
-      before_ = initial_.averaged();
-      between_ = initial_.product();
+                       {mixing_.weights().left(parameters), parameters.stride,
+                        right.layer(static_cast<Index>(number_)), right.run_stride()},
+                       mixing_.y(), first, diffused_.data(), output, above != nullptr ? &next_mixing : nullptr);
+      mixing_.come_after(initial_.product(), initial_.averaged());
       return above != nullptr;
     }
     const DiffuseForward<Family, S> diffuse{{diffusion}, diffused_.data(), output};
@@ -120,9 +113,7 @@ class BatchDiffusionLayer {
     }
     launch_diffusion(executor, pass.instances(),
                      DiffuseMixForward<Family, S>{diffuse,
-                                                  above->mixing(pass, parameters, right, sheaf, above_range,
-                                                                output_.data(), drop),
-                                                  teams});
+                                                  above->mixing(call, above_range, output_.data(), drop), teams});
     return true;
   }
 
@@ -151,13 +142,13 @@ class BatchDiffusionLayer {
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     const Items gains{sums.items(), pass.runs, sums};  // not launched with an initial residual
     const bool filtered = filter_->active();
-    const S *left = mixing_.left(parameters), *right = mixing_.right(parameters);
+    const S *left = mixing_.weights().left(parameters), *right = mixing_.weights().right(parameters);
     if (initial_.active()) {
       InitialActivationBackward<Family, S> start = initial_step(x_bar, scratch), next{};
       if (below != nullptr) next = below->initial_step(x_bar, scratch);
       initial_.backward(executor, runs, pass, range, sheaf.view(),
                         {left, parameters.stride, right, parameters.stride}, entered ? nullptr : &start,
-                        below != nullptr ? &next : nullptr, drop_, x_bar, scratch, ready...);
+                        below != nullptr ? &next : nullptr, mixing_.drops(), x_bar, scratch, ready...);
     } else if (filtered) {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {
@@ -173,15 +164,16 @@ class BatchDiffusionLayer {
         launch_diffusion(executor, instances, diffuse);
       }
     }
-    Items mix{initial_.active() ? 0 : items, instances,
-              MixBackward<Family, S>{shape_, runs, pass, number_, drop_, right, left,
-                                     weights(parameters, epsilon_), parameters.stride, y_bar, side.p_bar.data(),
-                                     x_bar, filter_->input_skip(), filter_->weight_stride(), scratch.g.data()}};
+    Items mix{initial_.active() ? 0 : items, instances, mixing_.template backward<Family>(call, x_bar)};
+    mix.kernel.epsilon = weights(parameters, epsilon_);
+    mix.kernel.skip = filter_->input_skip();
+    mix.kernel.skip_stride = filter_->weight_stride();
+    mix.kernel.g = scratch.g.data();
     if (below != nullptr && !initial_.active()) {
       mix.kernel.go_on = true;
       mix.kernel.below = below->first_step(sheaf, below_range, x_bar, scratch);
     }
-    const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{y_};
+    const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{mixing_.y()};
     const auto coefficients =
         filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y, filtered_.high_pass());
     if constexpr (sheaf::is_learned<Family>) {
@@ -200,7 +192,7 @@ class BatchDiffusionLayer {
   /// first launch of the next layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
-    return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, before_);
+    return mixing_.products(pass, parameters, scratch);
   }
 
  private:
@@ -209,33 +201,17 @@ class BatchDiffusionLayer {
     return offset >= 0 ? parameters.value + offset : nullptr;
   }
   /// The layer's first kernel, from its input: with an initial residual W only. \param x, drop  see forward()
-  [[nodiscard]] MixForward<Family, S> mixing(const Pass& pass, const ParameterView<S>& parameters,
-                                             const RightTransposes<Executor, S>& right,
-                                             BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range,
-                                             const S* x, bool drop) {
+  [[nodiscard]] MixForward<Family, S> mixing(const BatchLayerCall<Executor, Family, S>& call,
+                                             const SheafRange& range, const S* x, bool drop) {
     input_ = x;
-    drop_ = drop;
-    before_ = drop ? dropped_.data() : x;
-    const bool multiply = mixing_.has_right() && !initial_.active(),
-               mix = mixing_.has_left() && !initial_.active();
-    between_ = multiply ? product_.data() : before_;
-    y_ = mix ? mixed_.data() : between_;
-    return {{graph_, range, sheaf.view()},
-            shape_,
-            pass.copies,
-            multiply ? right.layer(static_cast<Index>(number_)) : nullptr,
-            right.run_stride(),
-            mix ? mixing_.left(parameters) : nullptr,
-            parameters.stride,
-            before_,
-            product_.data(),
-            mixed_.data(),
-            filter_->active() ? filtered_.scaled() : scaled_.data()};
+    mixing_.begin(x, drop);
+    return mixing_.template forward<Family>(call, SheafScaling<Family, S>{graph_, range, call.sheaf.view()},
+                                            filter_->active() ? filtered_.scaled() : scaled_.data());
   }
   /// Teams of a bundle, if the layer below may continue with this one's mixing; else 0. It may on small graphs, if a warp is
   /// enough for the tiles of a node with as many lanes as its arcs want. Nodes of high degree want eight lanes, others four.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
-    const Index tiles = mixing_.has_right() ? Index{shape_.tiles} : 1,
+    const Index tiles = mixing_.weights().has_right() ? Index{shape_.tiles} : 1,
                 most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
     const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;
     const bool fits = shape_.channels % 4 == 0 && tiles <= most && (tiles & (tiles - 1)) == 0;
@@ -265,20 +241,15 @@ class BatchDiffusionLayer {
   FeatureShape<S> shape_;
   const BatchFilter<Executor, S>* filter_ = nullptr;
   BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
-  BatchInitialResidual<Executor, Family, S>
-      initial_;  ///< with an initial residual, in the place of product_ and mixed_
+  BatchInitialResidual<Executor, Family, S> initial_;
   std::uint32_t number_ = 0;
-  bool activation_ = true, drop_ = false;
+  bool activation_ = true;
   Index epsilon_ = -1, epsilon_sums_ = 0;
-  MixingWeights<S> mixing_;
-  Array<Executor, S> dropped_;   ///< X after dropout
-  Array<Executor, S> product_;   ///< X Bᵀ
-  Array<Executor, S> mixed_;     ///< Y
+  BatchMixing<Executor, S> mixing_;
   Array<Executor, S> scaled_;    ///< W = S Y; with an initial residual S X̃
   Array<Executor, S> diffused_;  ///< R = L W
   Array<Executor, S> output_;
-  const S *input_ = nullptr, *y_ = nullptr;
-  const S *before_ = nullptr, *between_ = nullptr;  ///< what B and A multiply
+  const S* input_ = nullptr;
 };
 
 }  // namespace sheafnn::batch::detail

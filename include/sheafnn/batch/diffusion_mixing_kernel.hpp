@@ -1,9 +1,6 @@
 /// \file
 /// The diffusion of a layer and the mixing of the next layer in one kernel, for small graphs. X' of all channels of a node
 /// is in the lanes of one warp, which exchange it (diffusion_kernels.hpp, feature_kernels.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/diffusion_kernels.hpp"

@@ -5,9 +5,6 @@
 ///
 /// Features are n × D × 2f per instance, and a coordinate has f real parts, then f imaginary parts. They are features with
 /// 2D coordinates and f channels, and an item is a node and four of the f channels.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -235,10 +232,6 @@ struct DirectedEndBackward {
   kernels::DirectedEnd end;
   const S *r, *output_bar;
   S *z_bar, *r_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);

@@ -1,9 +1,6 @@
 /// \file
 /// BatchDirectedLayer: a directed layer of all instances of a batch (formulas: directed_kernels.hpp, directed_phases.hpp; for one
 /// network layers/directed_layer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

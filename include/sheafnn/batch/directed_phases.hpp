@@ -1,9 +1,6 @@
 /// \file
 /// Phases of the arcs of a directed layer of a batch, and kernels that draw them. Source: math: "Directed sheaves" (3.52,
 /// 3.57). The distribution: posterior/phase.hpp. For one network: layers/directed_phases.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,5 @@
 /// \file
 /// Kernels on embeddings between the parts of a network.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/divisor.hpp"

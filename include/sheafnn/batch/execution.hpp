@@ -1,6 +1,8 @@
 /// \file
 /// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host,
 /// DeviceExecutor on a CUDA device; everything else in this directory is a template over the executor.
+/// Unchecked in this directory: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and
+/// views. BatchNetwork and BatchTrainer check their arguments.
 ///
 /// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`. The operator
 /// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior
@@ -81,11 +83,13 @@ struct ItemOfGroup {
 };
 /// A kernel may have `place(item, group)`, which reads no result of another kernel: indices of an item, and what
 /// the arrays of the graph say. Its other functions then get the place instead of the item and the group. A device
-/// finds the place while the kernel before still runs.
+/// finds the place while the kernel before still runs. Of kernels that are called with a place of their `shape` it is that.
 template <class Kernel>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto place_of(const Kernel& kernel, Index item, Index group) {
   if constexpr (requires { kernel.place(item, group); }) {
     return kernel.place(item, group);
+  } else if constexpr (requires { kernel(kernel.shape.place(item, group)); }) {
+    return kernel.shape.place(item, group);
   } else {
     return ItemOfGroup{item, group};
   }

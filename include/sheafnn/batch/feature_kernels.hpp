@@ -5,9 +5,6 @@
 /// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
 /// fixed filters. Within an instance numbers are counted in 32 bits.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstddef>
@@ -248,10 +245,6 @@ struct MixForward {
   S* y;        ///< not written where A is null
   S* w;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> in[max_coordinates];
     if (right != nullptr) {
@@ -293,10 +286,6 @@ struct ActivationBackward {
   const S* x_bar;
   S* z_bar;
   S* r_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[max_coordinates];
@@ -348,10 +337,6 @@ struct MixBackward {
   const S* g = nullptr;  ///< G
   bool go_on = false;    ///< with the layer below
   ActivationBackward<Family, S> below{};
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   /// P̄ B, from Ȳ; writes P̄.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void through_mixing(const NodeChannels& at,

@@ -5,9 +5,6 @@
 ///                      x̂ = (x − mean(x)) / (√var(x) + ε) over the whole matrix.
 ///
 /// For one network: layers/layer_norm.hpp, batch_norm.hpp and global_norm.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// BatchFeedForward: dropout(GELU(X W₁ + b₁)) W₂ for a batch of runs, whose last bias the reader adds, and its backward pass (for
 /// one network layers/feed_forward.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,6 @@
 /// are at T. One that is there, or whose step is rejected, takes a step of length 0, which changes nothing.
 ///
 /// The host reads the largest errors once a step, so such a pass cannot be recorded: a recording has no results to read.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

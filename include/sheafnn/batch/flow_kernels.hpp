@@ -1,9 +1,6 @@
 /// \file
 /// Kernels of the stages of a flow, K_i = −q ELU(q Δ (I ⊗ A) X_i Bᵀ), and of their backward pass, around the kernels of a
 /// diffusion layer. Equations: kernels/flow.hpp. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <limits>
@@ -84,7 +81,7 @@ struct StageMixBackward {
   S* x_bar;                    ///< x̄⁺, which becomes x̄; null at other stages
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

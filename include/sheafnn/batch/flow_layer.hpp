@@ -2,9 +2,6 @@
 /// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T), in the place of a network's layers. Formulas:
 /// flow_kernels.hpp; steps that tolerances choose: flow_control.hpp; for one network: layers/flow_layer.hpp. With it BatchNetwork
 /// takes FlowModel.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,6 @@
 /// \file
 /// The given maps of the models of a batch, in the memory of an executor: one copy for all runs (for one network
 /// layers/given_lanes.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

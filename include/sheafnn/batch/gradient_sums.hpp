@@ -3,9 +3,6 @@
 /// into one arena. One kernel at the end of the backward pass adds them up for all parameters.
 ///
 /// The partition into chunks depends on the sizes only, so that results are the same on every run.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

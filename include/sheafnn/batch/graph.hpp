@@ -4,9 +4,6 @@
 /// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its
 /// reverse. Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
 /// neighbouring numbers.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -2,9 +2,6 @@
 /// Kernels of a heat operator, Y = Σ_k c_k M^k X with coefficients of every bundle, and of its backward pass (formulas:
 /// kernels/heat.hpp; for one network layers/heat_operator.hpp). Rows are n × (B · row) per instance, the numbers of bundle b
 /// at [b · row, (b + 1) · row).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/gradient_sums.hpp"

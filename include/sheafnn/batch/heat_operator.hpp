@@ -2,9 +2,6 @@
 /// BatchHeat: the heat operator of a layer of bundle networks for a batch of runs. It takes a sum of powers
 /// (heat_kernels.hpp), eigenpairs or the kernel of a Laplacian (heat_projection.hpp). For one network:
 /// layers/heat_operator.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

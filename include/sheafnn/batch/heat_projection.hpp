@@ -2,9 +2,6 @@
 /// Heat operators of a batch that project features: on eigenvectors of a graph's Laplacian, or on its kernel (for one network, with
 /// the formulas: layers/heat_spectrum.hpp, heat_limit.hpp). All networks on a graph share what is computed here of it. Rows as in
 /// heat_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,6 @@
 /// \file
 /// The hidden layers of the readout, X ← GELU(X Wᵢ + 1 bᵢᵀ), h × h each, for a batch of runs (for one network
 /// layers/readout_head.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <span>

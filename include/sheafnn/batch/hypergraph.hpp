@@ -3,9 +3,6 @@
 ///
 /// Incident pairs have the numbers that they have in the hypergraph, by node and hyperedge. Numbers per pair are stored
 /// entry by entry, pairs innermost, as for graphs.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,6 @@
 /// Kernels of a layer over a hypergraph: the Laplacian as a walk over hyperedges and one over nodes, and the derivatives of
 /// the maps. The end of the layer is an equation (laplacian_kernels.hpp). Source: math: "Hypergraphs" (7.5), (7.6), (7.8).
 /// For one network: layers/hypergraph_terms.hpp and layers/hypergraph_layer.hpp. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -140,50 +137,6 @@ struct IncidenceWalk {
     Tile<S> whole[max_coordinates];
     load_stalk(shape, place.at, unscaled, whole);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) z[i] = whole[i] - own[i] + z[i];
-  }
-};
-
-/// What a layer ends with, with ε and b of each run: act(Y − Z + b), or gain X − act(Z + b) with Residual.
-template <bool Residual, class S>
-struct IncidenceEnd : EquationReads {
-  static constexpr bool mixes = true, with_x = Residual, with_mixed = !Residual, with_bias = true;
-  static constexpr int count = Residual ? 1 : 0;
-  const S* epsilon;  ///< of run 0, D numbers
-  Index epsilon_run;
-  const S* bias;  ///< of run 0, f numbers
-  Index bias_run;
-  bool activation;
-
-  /// The end at a coordinate, as an equation whose weight is ε.
-  template <class T>
-  struct Ending {
-    T gain;
-    bool activation;
-
-    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE T forward(const layers::LayerValues<T>& at) const {
-      if constexpr (Residual) {
-        return kernels::HypergraphEnd::forward(gain, at.x, kernels::HypergraphEnd::change(at.z, at.bias));
-      } else {
-        return kernels::ConvolutionEnd<T>{activation}.forward(at);
-      }
-    }
-    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<T> backward(
-        const layers::LayerValues<T>& at, const T& bar, [[maybe_unused]] T* rates_bar) const {
-      if constexpr (Residual) {
-        rates_bar[0] = at.x * bar;
-        const T z_bar = kernels::HypergraphEnd::backward(kernels::HypergraphEnd::change(at.z, at.bias), bar);
-        return {.x = gain * bar, .z = z_bar, .bias = z_bar};
-      } else {
-        return kernels::ConvolutionEnd<T>{activation}.backward(at, bar);
-      }
-    }
-  };
-  template <class T>
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Ending<T> at(Index run, Index i) const {
-    return {T(Residual ? kernels::gain(epsilon[run * epsilon_run + i]) : S(1)), activation};
-  }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const {
-    return bias + run * bias_run;
   }
 };
 

@@ -1,9 +1,6 @@
 /// \file
 /// The non-linear Laplacian of hypergraphs for a batch of runs: the most discrepant pair of every hyperedge, and the terms
 /// that follow from it. Source: math: "The non-linear Laplacian" (7.4), (7.5). For one network: layers/hypergraph_terms.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

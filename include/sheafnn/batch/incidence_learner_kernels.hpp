@@ -2,9 +2,6 @@
 /// Kernels of the sheaf learner over a hypergraph, raw_i = W_a z_v + W_b z̄_e: from node projections to raw outputs per
 /// incident pair, and back. Source: math: "Hypergraphs". For one network: layers/incidence_learner.hpp, for graphs
 /// learner_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

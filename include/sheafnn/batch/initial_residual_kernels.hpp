@@ -6,9 +6,6 @@
 ///
 /// and of its backward pass (math: "Deep networks" (3.39, 3.40); for one network layers/initial_residual_layer.hpp).
 /// X̃ is the input after dropout and X₁ the first layer's. Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -54,10 +51,6 @@ struct InitialMixForward {
   bool go_on = false;  ///< with the next layer
   MixForward<Family, S> next{};
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = output.pass.run_of(at.instance);
@@ -91,10 +84,6 @@ struct InitialActivationBackward {
   bool activation;
   const S *output, *output_bar;
   S* v_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[max_coordinates];
@@ -131,10 +120,6 @@ struct InitialMixBackward {
   bool add;      ///< to first_bar, instead of setting it
   S* first_bar;  ///< X̄₁
   S *z_bar, *r_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;

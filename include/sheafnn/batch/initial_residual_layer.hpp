@@ -1,9 +1,6 @@
 /// \file
 /// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. From W = S
 /// X̃ to X' and from x̄' to x̄. Formulas: initial_residual_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +37,7 @@ class BatchInitialResidual {
         active_(options.initial()),
         last_(layer + 1 == layers),
         layer_(static_cast<std::uint32_t>(layer)),
-        beta_(options.initial() ? options.beta(layer) : 1),
-        residual_{static_cast<S>(options.alpha), static_cast<S>(beta_)} {
+        residual_{static_cast<S>(options.alpha), static_cast<S>(active_ ? options.beta(layer) : 1)} {
     if (!active_) return;
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     averaged_ = array();
@@ -49,8 +45,6 @@ class BatchInitialResidual {
   }
 
   [[nodiscard]] bool active() const noexcept { return active_; }
-  /// β: the derivatives of A and B are β times the derivatives of A_β and B_β.
-  [[nodiscard]] double beta() const noexcept { return beta_; }
   /// After forward(): G, and P = G B_βᵀ.
   [[nodiscard]] const S* averaged() const noexcept { return averaged_.data(); }
   [[nodiscard]] const S* product() const noexcept { return product_.size() > 0 ? product_.data() : averaged(); }
@@ -130,7 +124,6 @@ class BatchInitialResidual {
   FeatureShape<S> shape_;
   bool active_ = false, last_ = false;
   std::uint32_t layer_ = 0;
-  double beta_ = 1;
   InitialResidual<S> residual_;
   Array<Executor, S> averaged_;  ///< G
   Array<Executor, S> product_;   ///< P = G B_βᵀ

@@ -3,9 +3,6 @@
 ///
 /// Features are stored by node (forward) and by column (weight gradient). The entries of long rows and of columns are cut
 /// into segments, so that no thread spends long on one of them.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

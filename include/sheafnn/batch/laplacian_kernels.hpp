@@ -3,12 +3,9 @@
 /// steps W = S Y, R = L W, Z = S R:
 ///
 ///     X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ)         Y = X̃, the input after dropout (for one network layers/laplacian_layer.hpp)
-///     X' = end(X, Y, Δ Y, X_{l−1}, b)         Y = (I ⊗ A) X̃ Bᵀ (for one network layers/mixing_layer.hpp)
+///     X' = φ(X, Y, Δ Y, X_{l−1}, b; θ)        Y = (I ⊗ A) X̃ Bᵀ, of equations that mix
 ///
 /// Features as in feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -21,68 +18,43 @@
 
 namespace sheafnn::batch::detail {
 
-/// What an equation reads beside Z, and its weights: of X̃, as most do.
+/// What an equation reads beside Z, and how many weights it has.
+template <class Equation>
 struct EquationReads {
-  static constexpr bool mixes = false;  ///< is Y something else than X̃?
-  static constexpr bool with_x = true, with_first = false, with_before = false, with_mixed = false,
-                        with_bias = false;
-  static constexpr int count = 0, room = 1;  ///< of its weights, and of an array for them
+  static constexpr bool mixes = kernels::mixes<Equation>, with_mixed = kernels::reads_mixed<Equation>,
+                        with_x = !with_mixed, with_first = kernels::reads_first<Equation>,
+                        with_before = kernels::reads_before<Equation>, with_bias = kernels::has_bias<Equation>;
+  static constexpr int count = kernels::weight_count<Equation>, room = kernels::weight_room<Equation>;
 };
 
-/// An equation with weights of each run.
-template <template <class> class EquationType, class S>
-struct WeightedEquation : EquationReads {
+/// An equation with weights and a bias of each run. \tparam Activation  what it takes as the option `activation`
+template <template <class> class EquationType, class S, class Activation = bool>
+struct RunEquation : EquationReads<EquationType<S>> {
   template <class T>
   using Equation = EquationType<T>;
-  static constexpr int count = kernels::weight_count<Equation<S>>, room = kernels::weight_room<Equation<S>>;
-  static constexpr bool with_first = kernels::reads_first<Equation<S>>,
-                        with_before = kernels::reads_before<Equation<S>>;
   const S* weights;  ///< of run 0, the d' numbers of one weight after another
   Index run_stride, coordinates;
+  const S* bias;  ///< of run 0, f numbers, where it has one
+  Index bias_stride;
+  Activation activation;
 
   [[nodiscard]] static constexpr const layers::EquationWeight& weight(int k) { return Equation<S>::weights[k]; }
 
   /// At coordinate i, which is below d'.
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Equation<T> at(Index run, Index i) const {
-    S rates[room] = {};
+    S rates[kernels::weight_room<Equation<S>>] = {};
     kernels::rates_of<Equation<S>>(weights + run * run_stride + i, coordinates, rates);
-    return Equation<T>(static_cast<const S*>(rates));
-  }
-};
-
-/// What a layer that mixes ends with, ConvolutionEnd, ChosenConvolutionEnd or WaveEnd, with a bias of each run where it has
-/// one.
-template <template <class> class EndType, class S>
-struct MixingEnd : EquationReads {
-  static constexpr bool mixes = true;
-  static constexpr bool with_x = EndType<S>::reads_input, with_before = EndType<S>::reads_before,
-                        with_mixed = !with_x, with_bias = EndType<S>::has_bias;
-  const S* bias;  ///< of run 0, f numbers
-  Index run_stride;
-  decltype(EndType<S>::activation) activation;
-
-  /// The end as an equation without weights.
-  template <class T>
-  struct Ending : EndType<T> {
-    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<T> backward(
-        const layers::LayerValues<T>& at, const T& bar, T*) const {
-      return EndType<T>::backward(at, bar);
-    }
-  };
-  template <class T>
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Ending<T> at(Index, Index) const {
-    return {{activation}};
+    return kernels::equation_of<Equation<T>>(static_cast<const S*>(rates), activation);
   }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const {
-    return bias + run * run_stride;
+    return bias + run * bias_stride;
   }
 };
 
 /// The equation of the share that a layer has of the first one's input (kernels/layer_end.hpp).
 template <class S>
-struct ShareEquation : EquationReads {
-  static constexpr bool with_first = true;
+struct ShareEquation : EquationReads<kernels::ResidualShare<S>> {
   S alpha;
 
   template <class T>
@@ -200,10 +172,6 @@ struct EquationBackward {
   EquationInputs<S> inputs;
   const S *z, *output_bar;
   S *z_bar, *r_bar, *minus_direct, *first_bar, *before_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     const Index run = pass.run_of(at.instance);
@@ -327,7 +295,7 @@ struct EquationMixBackward {
   const S* minus_direct;  ///< of equations that read X
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.place(item, instance);
+    return mixing.shape.place(item, instance);
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {

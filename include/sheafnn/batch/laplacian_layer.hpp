@@ -1,10 +1,7 @@
 /// \file
-/// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ). Or a layer that diffuses mixed
-/// features, X' = end(X, Y, Δ Y, X_{l−1}, b) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
-/// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp, layers/mixing_layer.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
+/// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ). Or one that diffuses mixed
+/// features, X' = φ(X, Y, Δ Y, X_{l−1}, b; θ) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
+/// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp.
 #pragma once
 
 #include <cstdint>
@@ -22,35 +19,146 @@
 
 namespace sheafnn::batch::detail {
 
-/// One layer, with the interface of BatchDiffusionLayer; no other layer shares its launches.
+/// What layers with an equation have in common. They share no launches with other layers.
 ///
-/// \tparam Equation  WeightedEquation or MixingEnd
+/// \tparam View  GraphView or, over hypergraphs, IncidenceView
+template <class Executor, class Family, class S, class View>
+class BatchEquationLayer {
+ public:
+  using Call = BatchLayerCall<Executor, Family, S, View>;
+
+  [[nodiscard]] const S* output() const noexcept { return output_.data(); }
+  /// Where the input after dropout goes, to be filled before forward().
+  [[nodiscard]] S* dropped_input() noexcept { return mixing_.dropped_input(); }
+  /// See BatchDiffusionLayer; nothing without A and B.
+  [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
+                                          const LayerScratch<Executor, S>& scratch) const {
+    return mixing_.products(pass, parameters, scratch);
+  }
+
+ protected:
+  /// \param keeps_r  R is read backwards
+  BatchEquationLayer(const BatchLayerSetting<Executor, S, View>& of, bool keeps_r)
+      : graph_(of.graph), shape_(of.shape), number_(static_cast<std::uint32_t>(of.number)), mixing_(of) {
+    for (Array<Executor, S>* one : {&scaled_, &output_}) *one = of.features(of.batch.instances());
+    if (keeps_r) diffused_ = of.features(of.batch.instances());
+    for (Array<Executor, S>* one : {&z_, &direct_}) *one = of.features(of.batch.training_instances());
+  }
+  /// Y and W = S Y. \param mixes  does the equation mix?
+  void begin(const Call& call, const S* x, const S* first, bool drop, bool mixes) {
+    mixing_.begin(x, drop);
+    inputs_ = {mixes ? x : mixing_.kept(), first, call.before, mixing_.y()};
+    call.executor.launch(
+        shape_.items(), call.pass.instances(),
+        mixing_.template forward<Family>(
+            call, SheafScaling<Family, S>{graph_, call.range, call.sheaf.view()}, scaled_.data()));
+  }
+  /// X' from the walk over W. \param next  see BatchDiffusionLayer
+  template <class Equation, class Walk>
+  void end(const Call& call, const Equation& equation, const Walk& walk, S* next) {
+    const Pass& pass = call.pass;
+    launch_diffusion(call.executor, pass.instances(),
+                     EquationForward<Equation, LayerOutput<S>, Family, S, Walk>{
+                         {walk},
+                         equation,
+                         pass,
+                         inputs_,
+                         diffused_.data(),
+                         pass.training ? z_.data() : nullptr,
+                         {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
+  }
+  /// The sums for the equation's weights and bias, z̄ and r̄, from the derivative of X'. Adds to scratch.first_bar, and sets the
+  /// layer's scratch.before_bar. \param ready  parts that share the launch
+  template <class Equation, class... Ready>
+  void begin_backward(const Call& call, const Equation& equation, const S* x_bar, const Ready&... ready) {
+    const Pass& pass = call.pass;
+    auto& side = call.scratch.of(number_);
+    const EquationSums<Equation, S> sums{equation,
+                                         inputs_,
+                                         z_.data(),
+                                         x_bar,
+                                         pass.copies * shape_.size(),
+                                         shape_.channels,
+                                         {shape_.nodes * pass.copies},
+                                         call.parameters.arena + sums_,
+                                         call.parameters.arena_stride,
+                                         shape_.row()};
+    const EquationBackward<Equation, Family, S> start{graph_,
+                                                      call.range,
+                                                      call.sheaf.view(),
+                                                      shape_,
+                                                      pass,
+                                                      equation,
+                                                      inputs_,
+                                                      z_.data(),
+                                                      x_bar,
+                                                      side.z_bar.data(),
+                                                      side.r_bar.data(),
+                                                      direct_.data(),
+                                                      call.scratch.first_bar.data(),
+                                                      call.scratch.before_bar_of(number_)};
+    call.executor.launch_together(ready..., Items{sums.items(), pass.runs, sums},
+                                  Items{shape_.items(), pass.instances(), start});
+  }
+  /// W̄, and Ȳ or, of equations that do not mix, x̄, from the walk over r̄.
+  template <class Equation, class Walk>
+  void diffuse_backward(const Call& call, const Walk& walk, S* x_bar) const {
+    S *const w_bar = call.scratch.w_bar.data(), *const y_bar = call.scratch.of(number_).y_bar.data();
+    const Index instances = call.pass.instances();
+    if constexpr (Equation::mixes && !Equation::with_mixed) {
+      launch_diffusion(call.executor, instances, DiffuseBackward<Family, S, Walk>{{walk}, w_bar, y_bar});
+    } else {
+      launch_diffusion(call.executor, instances,
+                       EquationDiffuseBackward<NoLayerBelow, Family, S, Walk>{
+                           {walk}, call.runs, call.pass, number_, !Equation::mixes && mixing_.drops(),
+                           direct_.data(), nullptr, w_bar, Equation::mixes ? y_bar : x_bar});
+    }
+  }
+  /// x̄ from Ȳ.
+  template <class Equation>
+  [[nodiscard]] auto mix_backward(const Call& call, S* x_bar) const {
+    return Items{shape_.items(), call.pass.instances(),
+                 EquationMixBackward<Equation, Family, S>{mixing_.template backward<Family>(call, x_bar),
+                                                          direct_.data()}};
+  }
+  /// W, R, z̄, r̄ and W̄.
+  [[nodiscard]] DiffusionArrays<S> arrays(const Call& call) const {
+    auto& side = call.scratch.of(number_);
+    return {scaled_.data(), diffused_.data(), side.z_bar.data(), side.r_bar.data(), call.scratch.w_bar.data()};
+  }
+
+  View graph_{};
+  FeatureShape<S> shape_;
+  std::uint32_t number_ = 0;
+  Index weights_ = 0, bias_ = -1, sums_ = 0;
+  BatchMixing<Executor, S> mixing_;
+  Array<Executor, S> scaled_, diffused_;  ///< W = S Y and R = L W
+  Array<Executor, S> z_;                  ///< Z = Δ Y of training passes
+  Array<Executor, S> direct_;             ///< minus the derivative of X or Y that does not go through Δ
+  Array<Executor, S> output_;
+  EquationInputs<S> inputs_;
+};
+
+/// One layer, with the interface of BatchDiffusionLayer.
+///
+/// \tparam Equation  RunEquation
 template <class Executor, class Equation, class Family, class S>
-class BatchLaplacianLayer {
+class BatchLaplacianLayer : public BatchEquationLayer<Executor, Family, S, GraphView<S>> {
+  using Base = BatchEquationLayer<Executor, Family, S, GraphView<S>>;
+  using Base::graph_, Base::shape_, Base::number_, Base::weights_, Base::bias_, Base::sums_, Base::mixing_,
+      Base::scaled_;
   using Sums = EquationSums<Equation, S>;
 
  public:
+  using typename Base::Call;
   static constexpr bool reads_first = Equation::with_first, reads_before = Equation::with_before,
                         reads_maps = false;
 
   explicit BatchLaplacianLayer(const BatchLayerSetting<Executor, S>& of)
-      : graph_(of.graph),
-        shape_(of.shape),
-        number_(static_cast<std::uint32_t>(of.number)),
-        activation_(of.activation),
-        mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
-    const FeatureShape<S>& shape = of.shape;
-    const BatchSize& batch = of.batch;
-    if (of.dropout) dropped_ = of.features(batch.training_instances());
-    if (mixing_.has_right()) product_ = of.features(batch.instances());
-    if (mixing_.has_left()) mixed_ = of.features(batch.instances());
-    scaled_ = of.features(batch.instances());
-    if constexpr (sheaf::is_learned<Family>) diffused_ = of.features(batch.instances());
-    z_ = of.features(batch.training_instances());
-    direct_ = of.features(batch.training_instances());
-    output_ = of.features(batch.instances());
+      : Base(of, sheaf::is_learned<Family>), activation_(of.activation) {
     if constexpr (Sums::kinds > 0) {
-      const Index chunks = RowChunks{shape.nodes * batch.training_copies}.count(), row = shape.row();
+      const FeatureShape<S>& shape = of.shape;
+      const Index chunks = RowChunks{shape.nodes * of.batch.training_copies}.count(), row = shape.row();
       const Index stride = Sums::kinds * row;
       sums_ = of.sums.reserve(chunks, stride);
       // The partial sums of kind k make `size` weights, of which each has `inner` sums.
@@ -59,6 +167,7 @@ class BatchLaplacianLayer {
             of.parameters.info(of.parameters.find(sheafnn::detail::concat(name, ".", of.number)));
         if (k == 0) weights_ = info.offset;  // the others follow it
         of.sums.assign(info.offset, size, sums_ + k * row, chunks, stride, inner, tanh);
+        return info.offset;
       };
       if constexpr (Equation::count > 0) {
         for (int k = 0; k < Equation::count; ++k) {
@@ -66,154 +175,53 @@ class BatchLaplacianLayer {
           assign(k, weight.name, shape.coordinates, shape.channels, weight.tanh);
         }
       }
-      if constexpr (Equation::with_bias) assign(Equation::count, "bias", shape.channels, shape.coordinates, false);
+      if constexpr (Equation::with_bias)
+        bias_ = assign(Equation::count, "bias", shape.channels, shape.coordinates, false);
     }
   }
-
-  [[nodiscard]] const S* output() const noexcept { return output_.data(); }
-  /// Where the input after dropout goes, to be filled before forward().
-  [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
   /// See BatchDiffusionLayer. \returns false: it does not continue with the next layer
-  bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S* first, bool drop, S* next) {
-    const Pass& pass = call.pass;
-    drop_ = drop;
-    kept_ = drop ? dropped_.data() : x;
-    between_ = mixing_.has_right() ? product_.data() : kept_;
-    y_ = mixing_.has_left() ? mixed_.data() : between_;
-    inputs_ = {Equation::mixes ? x : kept_, first, call.before, y_};
-    call.executor.launch(shape_.items(), pass.instances(),
-                         MixForward<Family, S>{{graph_, call.range, call.sheaf.view()},
-                                               shape_,
-                                               pass.copies,
-                                               mixing_.has_right() ? call.right.layer(static_cast<Index>(number_))
-                                                                   : nullptr,
-                                               call.right.run_stride(),
-                                               mixing_.left(call.parameters),
-                                               call.parameters.stride,
-                                               kept_,
-                                               product_.data(),
-                                               mixed_.data(),
-                                               scaled_.data()});
-    launch_diffusion(call.executor, pass.instances(),
-                     EquationForward<Equation, LayerOutput<S>, Family, S>{
-                         {diffusion_of(call, scaled_.data())},
-                         equation(call.parameters),
-                         pass,
-                         inputs_,
-                         diffused_.data(),
-                         pass.keeps() ? z_.data() : nullptr,
-                         {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
+  bool forward(const Call& call, const S* x, const S* first, bool drop, S* next) {
+    this->begin(call, x, first, drop, Equation::mixes);
+    this->end(call, equation(call.parameters), diffusion_of(call, scaled_.data()), next);
     return false;
   }
-
   /// See BatchDiffusionLayer; also adds to scratch.first_bar, and sets the layer's scratch.before_bar.
   template <class... Ready>
-  void backward(const BatchLayerCall<Executor, Family, S>& call, bool add, S* x_bar, const Ready&... ready) {
-    const Pass& pass = call.pass;
-    const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
-    auto& side = call.scratch.of(number_);
-    S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *w_bar = call.scratch.w_bar.data();
-    S* const y_bar = side.y_bar.data();
-    const Sums sums{equation(call.parameters),
-                    inputs_,
-                    z_.data(),
-                    x_bar,
-                    run_size,
-                    shape_.channels,
-                    {shape_.nodes * pass.copies},
-                    call.parameters.arena + sums_,
-                    call.parameters.arena_stride,
-                    shape_.row()};
-    const EquationBackward<Equation, Family, S> start{graph_,
-                                                      call.range,
-                                                      call.sheaf.view(),
-                                                      shape_,
-                                                      pass,
-                                                      equation(call.parameters),
-                                                      inputs_,
-                                                      z_.data(),
-                                                      x_bar,
-                                                      z_bar,
-                                                      r_bar,
-                                                      direct_.data(),
-                                                      call.scratch.first_bar.data(),
-                                                      call.scratch.before_bar_of(number_)};
-    call.executor.launch_together(ready..., Items{sums.items(), pass.runs, sums},
-                                  Items{shape_.items(), instances, start});
-    const DiffusionTeam<Family, S> diffuse{diffusion_of(call, r_bar)};
-    if constexpr (!Equation::mixes) {
-      launch_diffusion(call.executor, instances,
-                       EquationDiffuseBackward<NoLayerBelow, Family, S>{diffuse, call.runs, pass, number_, drop_,
-                                                                        direct_.data(), nullptr, w_bar, x_bar});
-      block_gradients(call, add, {scaled_.data(), diffused_.data(), z_bar, r_bar, w_bar});
+  void backward(const Call& call, bool add, S* x_bar, const Ready&... ready) {
+    this->begin_backward(call, equation(call.parameters), x_bar, ready...);
+    this->template diffuse_backward<Equation>(
+        call, diffusion_of(call, call.scratch.of(number_).r_bar.data()), x_bar);
+    if constexpr (Equation::mixes) {
+      block_gradients(call, add, this->template mix_backward<Equation>(call, x_bar));
     } else {
-      if constexpr (Equation::with_mixed) {
-        launch_diffusion(call.executor, instances,
-                         EquationDiffuseBackward<NoLayerBelow, Family, S>{diffuse, call.runs, pass, number_, false,
-                                                                          direct_.data(), nullptr, w_bar, y_bar});
-      } else {
-        launch_diffusion(call.executor, instances, DiffuseBackward<Family, S>{diffuse, w_bar, y_bar});
-      }
-      block_gradients(call, add, {scaled_.data(), diffused_.data(), z_bar, r_bar, w_bar},
-                      Items{shape_.items(), instances,
-                            EquationMixBackward<Equation, Family, S>{
-                                {shape_, call.runs, pass, number_, drop_, mixing_.right(call.parameters),
-                                 mixing_.left(call.parameters), nullptr, call.parameters.stride, y_bar,
-                                 side.p_bar.data(), x_bar},
-                                direct_.data()}});
+      block_gradients(call, add);
     }
-  }
-
-  /// See BatchDiffusionLayer; nothing without A and B.
-  [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
-                                          const LayerScratch<Executor, S>& scratch) const {
-    return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, kept_);
   }
 
  private:
   [[nodiscard]] Equation equation(const ParameterView<S>& parameters) const {
-    if constexpr (Equation::mixes) {
-      return {{}, parameters.value + weights_, parameters.stride, activation_};
-    } else {
-      return {{}, parameters.value + weights_, parameters.stride, shape_.coordinates};
-    }
+    return {{}, parameters.value + weights_, parameters.stride, shape_.coordinates, parameters.value + bias_,
+            parameters.stride, activation_};
   }
-  [[nodiscard]] Diffusion<Family, S> diffusion_of(const BatchLayerCall<Executor, Family, S>& call,
-                                                  const S* features) const {
+  [[nodiscard]] Diffusion<Family, S> diffusion_of(const Call& call, const S* features) const {
     return begin_diffusion(call.executor, call.pass.instances(), graph_, call.range, call.sheaf.view(), shape_,
                            features, call.scratch.segments.data());
   }
   /// Launches the derivatives of learned blocks. \param others  parts that share the launch
   template <class... Others>
-  void block_gradients(const BatchLayerCall<Executor, Family, S>& call, bool add, const DiffusionArrays<S>& arrays,
-                       const Others&... others) const {
+  void block_gradients(const Call& call, bool add, const Others&... others) const {
     if constexpr (sheaf::is_learned<Family>) {
       if (call.sheaf.learned()) {
         return launch_block_gradients<Family>(call.executor, call.pass.instances(), graph_, call.range, shape_,
-                                              StackedFeatures<S>{y_}, arrays, call.sheaf.gradient(), add, 1, 0,
-                                              others...);
+                                              StackedFeatures<S>{mixing_.y()}, this->arrays(call),
+                                              call.sheaf.gradient(), add, 1, 0, others...);
       }
     }
     if constexpr (sizeof...(others) > 0) call.executor.launch_together(others...);
   }
 
-  GraphView<S> graph_{};
-  FeatureShape<S> shape_;
-  std::uint32_t number_ = 0;
-  bool activation_ = true, drop_ = false;
-  Index weights_ = 0, sums_ = 0;
-  MixingWeights<S> mixing_;      ///< of layers that mix
-  Array<Executor, S> dropped_;   ///< X after dropout
-  Array<Executor, S> product_;   ///< X̃ Bᵀ
-  Array<Executor, S> mixed_;     ///< Y
-  Array<Executor, S> scaled_;    ///< W = S Y
-  Array<Executor, S> diffused_;  ///< R = L W; of learned maps
-  Array<Executor, S> z_;         ///< Z = Δ Y of training passes
-  Array<Executor, S> direct_;    ///< minus the derivative of X or Y that does not go through Δ
-  Array<Executor, S> output_;
-  EquationInputs<S> inputs_;
-  const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y
+  bool activation_ = true;
 };
 
 }  // namespace sheafnn::batch::detail

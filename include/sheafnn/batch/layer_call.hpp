@@ -1,8 +1,5 @@
 /// \file
 /// BatchLayerCall: what a pass of a layer of a batch gets (for one network LayerCall, layers/layer.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/gradient_sums.hpp"

@@ -1,9 +1,6 @@
 /// \file
 /// Kernels of norms of a batch of runs: y = w ∘ x̂ + b, x̂ = (x − mean(x)) / √(var(x) + ε), and the backward pass (for one
 /// network layers/layer_norm.hpp). Means are taken over a node's numbers; over other sets of numbers: norm_sums.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

@@ -1,8 +1,5 @@
 /// \file
 /// LayerScratch: arrays that the layers of a batch use in turn.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,6 @@
 #include "sheafnn/layers/copresheaf_layer.hpp"
 #include "sheafnn/layers/directed_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
-#include "sheafnn/layers/mixing_layer.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -41,16 +40,10 @@ struct BatchLayerOf<Executor, Kind, S> {
   static constexpr bool is_batched = true;
   using type = BatchDiffusionLayer<Executor, typename Kind::Family, S>;
 };
-template <class Executor, template <class> class Equation, class Family, class S>
-struct BatchLayerOf<Executor, layers::LaplacianLayer<Equation, Family, S>, S> {
+template <class Executor, template <class> class Equation, class Family, class S, layers::LayerForm Form>
+struct BatchLayerOf<Executor, layers::LaplacianLayer<Equation, Family, S, Form>, S> {
   static constexpr bool is_batched = true;
-  using type = BatchLaplacianLayer<Executor, WeightedEquation<Equation, S>, Family, S>;
-};
-template <class Executor, template <class> class End, layers::LayerForm Form, template <class> class Weights,
-          class Family, class S>
-struct BatchLayerOf<Executor, layers::MixingLayer<End, Form, Weights, Family, S>, S> {
-  static constexpr bool is_batched = true;
-  using type = BatchLaplacianLayer<Executor, MixingEnd<End, S>, Family, S>;
+  using type = BatchLaplacianLayer<Executor, RunEquation<Equation, S>, Family, S>;
 };
 template <class Executor, class Family, class S>
 struct BatchLayerOf<Executor, layers::CopresheafLayer<Family, S>, S> {

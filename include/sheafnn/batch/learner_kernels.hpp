@@ -1,9 +1,6 @@
 /// \file
 /// Kernels of the sheaf learner: from node projections to raw outputs per incident pair, edge weights, and back. Source:
 /// math: "First sheaf-learner layer, cheaply". For one network: layers/sheaf_learner.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

@@ -1,8 +1,5 @@
 /// \file
 /// A linear layer X W + b for a batch of runs: its products with X and with derivatives.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/execution.hpp"

@@ -1,14 +1,15 @@
 /// \file
-/// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
+/// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients. Also what
+/// the layer makes with them, Y = (I ⊗ A) X̃ Bᵀ.
 #pragma once
+
+#include <cstdint>
 
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/layers/weights.hpp"
 
@@ -118,6 +119,92 @@ class MixingWeights {
  private:
   LeftWeights<S> left_;
   Index right_ = -1, right_sums_ = 0;
+};
+
+/// A and B of a layer, and its features before it looks at neighbours: X̃, the input after dropout, X̃ Bᵀ and Y.
+template <class Executor, class S>
+class BatchMixing {
+ public:
+  /// \param beta   see MixingWeights
+  /// \param later  A and B come after the diffusion: Y = X̃
+  template <class View>
+  explicit BatchMixing(const BatchLayerSetting<Executor, S, View>& of, double beta = 1, bool later = false)
+      : weights_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums, beta),
+        shape_(of.shape),
+        number_(static_cast<std::uint32_t>(of.number)),
+        left_(weights_.has_left() && !later),
+        right_(weights_.has_right() && !later) {
+    if (of.dropout) dropped_ = of.features(of.batch.training_instances());
+    if (right_) product_ = of.features(of.batch.instances());
+    if (left_) mixed_ = of.features(of.batch.instances());
+  }
+
+  [[nodiscard]] const MixingWeights<S>& weights() const noexcept { return weights_; }
+
+  /// Where the input after dropout goes, to be filled before begin().
+  [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
+  /// Takes the input of a pass. \param drop  dropped_input() holds dropout(x)
+  void begin(const S* x, bool drop) {
+    drop_ = drop;
+    kept_ = drop ? dropped_.data() : x;
+    between_ = right_ ? product_.data() : kept_;
+    y_ = left_ ? mixed_.data() : between_;
+  }
+  /// What A and B multiply, where they come later.
+  void come_after(const S* between, const S* before) {
+    between_ = between;
+    kept_ = before;
+  }
+  /// X̃ and Y.
+  [[nodiscard]] const S* kept() const noexcept { return kept_; }
+  [[nodiscard]] const S* y() const noexcept { return y_; }
+  [[nodiscard]] bool drops() const noexcept { return drop_; }
+
+  /// Y, and to `out` what `scaling` makes of it.
+  template <class Family, class Scaling, class Call>
+  [[nodiscard]] MixForward<Family, S, Scaling> forward(const Call& call, const Scaling& scaling, S* out) {
+    return {scaling,
+            shape_,
+            call.pass.copies,
+            right_ ? call.right.layer(static_cast<Index>(number_)) : nullptr,
+            call.right.run_stride(),
+            left_ ? weights_.left(call.parameters) : nullptr,
+            call.parameters.stride,
+            kept_,
+            product_.data(),
+            mixed_.data(),
+            out};
+  }
+  /// From Ȳ of the layer's scratch to P̄ and x̄.
+  template <class Family, class Call>
+  [[nodiscard]] MixBackward<Family, S> backward(const Call& call, S* x_bar) const {
+    auto& side = call.scratch.of(number_);
+    return {shape_,
+            call.runs,
+            call.pass,
+            number_,
+            drop_,
+            weights_.right(call.parameters),
+            weights_.left(call.parameters),
+            nullptr,
+            call.parameters.stride,
+            side.y_bar.data(),
+            side.p_bar.data(),
+            x_bar};
+  }
+  /// See BatchDiffusionLayer.
+  [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
+                                          const LayerScratch<Executor, S>& scratch) const {
+    return weights_.products(pass, shape_, parameters, scratch.of(number_), between_, kept_);
+  }
+
+ private:
+  MixingWeights<S> weights_;
+  FeatureShape<S> shape_;
+  std::uint32_t number_;
+  bool left_, right_, drop_ = false;
+  Array<Executor, S> dropped_, product_, mixed_;                 ///< X after dropout, X̃ Bᵀ, Y
+  const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y
 };
 
 }  // namespace sheafnn::batch::detail

@@ -2,9 +2,6 @@
 /// The walk along arcs: sums over a node's neighbours of their features, multiplied with a block of each edge or as they
 /// are. Kernels that begin with such a sum: diffusion_kernels.hpp, cooperative_kernels.hpp. Features as in
 /// feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

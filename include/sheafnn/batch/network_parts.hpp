@@ -1,9 +1,6 @@
 /// \file
 /// NetworkParts: what a BatchNetwork consists of, in the memory of an executor. It has the layers of all runs, their
 /// parameters and gradients, and their arrays. For one network: bsnn/network_parts.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

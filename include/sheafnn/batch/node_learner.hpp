@@ -2,9 +2,6 @@
 /// BatchNodeLearner: the two learners of node maps of a batch of runs. Each is ReLU(X W₁ + b₁) W₂ + b₂ (mlp) or
 /// convolutions. Between these are a norm of all numbers and ReLU (sage), or GELU and dropout (sage-projected). For one
 /// network: layers/node_learner.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

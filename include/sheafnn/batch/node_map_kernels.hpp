@@ -2,9 +2,6 @@
 /// Kernels of the maps of a cooperative sheaf, T and S at every node. They lead from what learners predict to the maps, and
 /// from the derivatives of the two operators back. Formulas: kernels/node_maps.hpp. For one network: layers/node_maps.hpp,
 /// point_node_maps.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/block_gradient_kernels.hpp"

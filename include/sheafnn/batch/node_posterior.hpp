@@ -1,9 +1,6 @@
 /// \file
 /// BatchNodePosterior: the distributions of the node maps of a batch of Bayesian cooperative networks, samples of them,
 /// their KL, and the derivatives. For one network: layers/variational_node_maps.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,6 @@
 /// Kernels of norms over the nodes of an instance: means and deviations of columns or of the whole matrix, and what their
 /// backward passes sum. For one network: layers/batch_norm.hpp and layers/global_norm.hpp. Sums are in double precision. What
 /// follows them: layer_norm.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

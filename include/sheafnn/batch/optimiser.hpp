@@ -1,9 +1,6 @@
 /// \file
 /// What an epoch does besides forward and backward passes, in the memory of the executor. Kernels set the λ and step sizes of
 /// the epoch, take Adam's step, choose the best epoch, and end a training. For one model: nn/adam.hpp and bsnn/trainer.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 /// \file
 /// The network's output for a batch of runs: logits X W + b, log-probabilities, the loss of the training nodes, and class
 /// probabilities averaged over posterior samples. Source: math: "The model". For one network: nn/softmax.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,6 @@
 /// \file
 /// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged
 /// over posterior samples (for one network nn/softmax.hpp and bsnn/losses.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

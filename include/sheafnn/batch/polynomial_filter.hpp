@@ -2,9 +2,6 @@
 /// BatchFilter: the polynomial filter that all layers of a network share, for a batch of runs. It has the recurrence, the
 /// coefficients w and α of every run, and the gradients of θ and α (math: "Polynomial filters"). For one network:
 /// layers/polynomial_basis.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <span>

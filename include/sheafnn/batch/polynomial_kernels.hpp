@@ -6,9 +6,6 @@
 /// and back from G = Z̄ with Clenshaw's recurrence (math: "Polynomial filters"; for one network
 /// layers/polynomial_steps.hpp). A filter of degree 0 counts as one of degree 1 with w_1 = 0. Features as in
 /// feature_kernels.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

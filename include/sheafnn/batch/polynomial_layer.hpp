@@ -1,9 +1,6 @@
 /// \file
 /// BatchFilterLayer: what a polynomial filter is in one layer of all instances of a batch, between mixing and the
 /// next layer. It takes W_0 = S Y to X', and x̄' to Ȳ (formulas: polynomial_kernels.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,6 @@
 /// \file
 /// The posterior of the restriction maps for a batch of runs. It has its parameters from the sheaf learner, the sum of its
 /// KL, and the derivatives of both. For one network: layers/variational_sheaf.hpp.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

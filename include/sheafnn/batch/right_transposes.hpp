@@ -1,8 +1,5 @@
 /// \file
 /// Transposes of the matrices B that layers multiply channels with.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -4,9 +4,6 @@
 ///     Z = mean over neighbours of (P W) + X V + 1 bᵀ,   P = X or, projected, P = ReLU(X W_p + 1 b_pᵀ),
 ///
 /// and its backward pass (for one network layers/sage_pair.hpp, which has the formulas).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,5 @@
 /// \file
 /// The encoder's optional second linear layer, X W₂ᵀ + b₂, for a batch of runs.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

@@ -1,8 +1,5 @@
 /// \file
 /// The sheaves of all instances of a batch: arrays, building them, and the derivatives of their blocks.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <type_traits>

@@ -1,9 +1,6 @@
 /// \file
 /// Kernels of the sheaf's backward pass, from the blocks of the Laplacian to the learner's raw outputs (forward,
 /// and what they are made of: sheaf_kernels.hpp).
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/sheaf_kernels.hpp"

@@ -5,9 +5,6 @@
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry. Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node are whole
 /// blocks, padded rows (tile.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/graph.hpp"

@@ -3,9 +3,6 @@
 /// runs. For one network, with the formulas: layers/sheaf_learner.hpp. Over a hypergraph, without edge weights and hidden
 /// layers: layers/incidence_learner.hpp. A table of spreads by labels of edges may take its place
 /// (layers/labelled_spread.hpp). Raw outputs are then its product with a matrix that has a 1 at the label of each pair.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

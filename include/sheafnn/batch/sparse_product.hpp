@@ -1,8 +1,5 @@
 /// \file
 /// X W of sparse rows X for a batch of runs, with dropout of the entries of X and the gradient of W.
-///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
-/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

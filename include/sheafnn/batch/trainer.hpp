@@ -285,12 +285,8 @@ class BatchTrainer {
     }
     if (action != EpochAction::stop && progress.failure != detail::no_failure && outcome.error.empty()) {
       const bool stepped = progress.epochs > 0 || progress.failure == detail::probability_not_finite;
-      outcome.error =
-          sheafnn::detail::concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
-                                  " is not finite",
-                                  stepped
-                                      ? "; a smaller learning rate may help"
-                                      : " before the first step; the features or the parameters may be too large");
+      outcome.error = sheafnn::detail::divergence(static_cast<Index>(progress.epochs),
+                                                  failed_quantity(progress) + " is not finite", stepped);
     }
     outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);
     return action;

@@ -30,10 +30,9 @@ enum class TargetLoss : std::uint8_t {
   ordinal      ///< numbers of ordered classes, one per node: Ordinal
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> target_loss_names = {"squared", "gaussian", "poisson",
-                                                                      "multilabel", "ordinal"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(TargetLoss) { return target_loss_names; }
+[[nodiscard]] constexpr auto names_of(TargetLoss) {
+  return std::array{"squared", "gaussian", "poisson", "multilabel", "ordinal"};
+}
 
 /// Targets of any loss, n × k numbers with NaN where unknown.
 struct TargetNumbers {

@@ -21,10 +21,9 @@ namespace sheafnn {
 /// The graph of a setting.
 enum class BundleSetting : std::uint8_t { roman_empire, amazon_ratings, minesweeper, tolokers, questions };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> bundle_setting_names = {"roman-empire", "amazon-ratings",
-                                                                         "minesweeper", "tolokers", "questions"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(BundleSetting) { return bundle_setting_names; }
+[[nodiscard]] constexpr auto names_of(BundleSetting) {
+  return std::array{"roman-empire", "amazon-ratings", "minesweeper", "tolokers", "questions"};
+}
 
 /// Sets the options of the network, except the sizes that the data decide, and the learning rate, decays and dropouts
 /// of the training. The dimension of the bundles is 2. Takes any options.

@@ -104,8 +104,8 @@ class ConvolutionModel
       : Parts(resolve(options, stalk_dimension, sheaf::is_orthogonal<Family>)), posterior_(posterior) {
     if constexpr (bayesian) {
       posterior_.centre().check_count(1);
-      require(options_.deviation.value_or(posterior_.source()) == posterior_.source(), "deviation",
-              to_string(*options_.deviation),
+      const DeviationSource wanted = options_.deviation.value_or(posterior_.source());
+      require(wanted == posterior_.source(), "deviation", to_string(wanted),
               detail::concat("the posterior of the model has ", to_string(posterior_.source())));
       options_.deviation = posterior_.source();
       detail::set_posterior(options_, posterior_);

@@ -33,9 +33,7 @@ enum class FeatureNorm : std::uint8_t {
   batch   ///< every feature over the nodes (BatchNorm)
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "layer", "batch"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(FeatureNorm) { return feature_norm_names; }
+[[nodiscard]] constexpr auto names_of(FeatureNorm) { return std::array{"none", "layer", "batch"}; }
 
 /// Architecture of a cooperative sheaf network; the stalk dimension D is a template parameter of the model.
 /// Throughout, h = D · channels is the hidden width.

@@ -277,9 +277,7 @@ enum class KlSchedule {
   off        ///< 0
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical", "constant", "off"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(KlSchedule) { return kl_schedule_names; }
+[[nodiscard]] constexpr auto names_of(KlSchedule) { return std::array{"cyclical", "constant", "off"}; }
 /// λ_t (math: "Loss"). Takes any maximum and epoch.
 [[nodiscard]] SHEAFNN_HD inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
   using std::exp;
@@ -300,9 +298,7 @@ enum class SampleLoss {
   predictive  ///< −log (1/K) Σ_k p(y | F_k), the loss of averaged predictions; equal to `expected` if K = 1
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(SampleLoss) { return sample_loss_names; }
+[[nodiscard]] constexpr auto names_of(SampleLoss) { return std::array{"expected", "predictive"}; }
 
 /// How KL(posterior ‖ prior) is computed.
 enum class KlEstimator {
@@ -311,9 +307,9 @@ enum class KlEstimator {
   monte_carlo   ///< log q − log p of the sampled maps, averaged over layers and samples
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> kl_estimator_names = {"automatic", "closed-form", "monte-carlo"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(KlEstimator) { return kl_estimator_names; }
+[[nodiscard]] constexpr auto names_of(KlEstimator) {
+  return std::array{"automatic", "closed-form", "monte-carlo"};
+}
 
 /// Is the KL term of a posterior computed in closed form?
 ///

@@ -43,10 +43,9 @@ enum class Preset : std::uint8_t {
   dense          ///< below 10000 nodes, not homophilic, mean degree of 10 or more: pages that link to many others
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citation", "heterophilic", "large",
-                                                                 "dense"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(Preset) { return preset_names; }
+[[nodiscard]] constexpr auto names_of(Preset) {
+  return std::array{"small", "citation", "heterophilic", "large", "dense"};
+}
 
 /// The share of edges between training and validation nodes that join nodes of one class. Without such edges there is
 /// no share. The labels of test nodes are not read.

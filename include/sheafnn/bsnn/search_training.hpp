@@ -92,7 +92,7 @@ class PlansOfSearch {
 
  private:
   const NodeFeatures& features_;
-  std::array<FeaturePlan, feature_treatment_names.size()> plans_;
+  std::array<FeaturePlan, names_of(FeatureTreatment()).size()> plans_;
 };
 
 /// The score that a search compares: the metric of stop_on, or the accuracy if stop_on is the loss or the accuracy.

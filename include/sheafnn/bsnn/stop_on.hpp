@@ -16,11 +16,9 @@ namespace sheafnn {
 /// (uncertainty/ranking_metrics.hpp).
 enum class StopOn { loss, accuracy, roc_auc, average_precision, macro_f1, brier };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 6> stop_on_names = {"loss",     "accuracy",
-                                                                  "roc-auc",  "average-precision",
-                                                                  "macro-f1", "brier"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(StopOn) { return stop_on_names; }
+[[nodiscard]] constexpr auto names_of(StopOn) {
+  return std::array{"loss", "accuracy", "roc-auc", "average-precision", "macro-f1", "brier"};
+}
 /// Is it neither the loss nor the accuracy, which every epoch reports?
 [[nodiscard]] constexpr bool is_metric(StopOn stop_on) noexcept { return stop_on > StopOn::accuracy; }
 

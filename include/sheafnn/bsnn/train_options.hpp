@@ -135,9 +135,7 @@ inline void validate(const TrainOptions& options) {
 /// Why a training ended: its last epoch, no better epoch for `patience` epochs, or on_epoch.
 enum class StopReason { epochs, patience, callback };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", "patience", "callback"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(StopReason) { return stop_reason_names; }
+[[nodiscard]] constexpr auto names_of(StopReason) { return std::array{"epochs", "patience", "callback"}; }
 
 /// The result of a training. The model ends with the parameters of the best epoch.
 struct TrainResult {

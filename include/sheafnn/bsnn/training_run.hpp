@@ -33,12 +33,14 @@
 namespace sheafnn::detail {
 
 /// \param stepped  whether a step was taken before; its size may then be the cause
+[[nodiscard]] inline std::string divergence(Index epoch, const std::string& what, bool stepped) {
+  return concat(
+      "training diverged in epoch ", epoch, ": ", what,
+      stepped ? "; a smaller learning rate may help"
+              : " before the first step; features, parameters, a decay, the KL weight or the loss may be too large");
+}
 [[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
-  throw std::runtime_error(concat(
-      "training diverged in epoch ", epoch, ": ", quantity, " is ", value,
-      stepped
-          ? "; a smaller learning rate may help"
-          : " before the first step; features, parameters, a decay, the KL weight or the loss may be too large"));
+  throw std::runtime_error(divergence(epoch, concat(quantity, " is ", value), stepped));
 }
 
 /// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …

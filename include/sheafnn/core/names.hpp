@@ -2,8 +2,7 @@
 /// Texts of enumerations. An enumeration declares them once, by a function beside it that returns all of them in order:
 ///
 ///     enum class SampleLoss { expected, predictive };
-///     inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
-///     [[nodiscard]] constexpr const auto& names_of(SampleLoss) { return sample_loss_names; }
+///     [[nodiscard]] constexpr auto names_of(SampleLoss) { return std::array{"expected", "predictive"}; }
 #pragma once
 
 #include <cstddef>

@@ -69,25 +69,6 @@ template <class T, int R, int K, int C>
   return multiply_here(a, b);
 }
 
-}  // namespace sheafnn::detail
-
-namespace sheafnn::math {
-
-/// A B. Takes any matrices.
-template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply(const Eigen::Matrix<T, R, K>& a,
-                                                                        const Eigen::Matrix<T, K, C>& b) {
-  if constexpr (R * K * C <= detail::largest_inline_product) {
-    return detail::multiply_here(a, b);
-  } else {
-    return detail::multiply_apart(a, b);
-  }
-}
-
-}  // namespace sheafnn::math
-
-namespace sheafnn::detail {
-
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn_here(const Eigen::Matrix<T, K, R>& a,
                                                                                 const Eigen::Matrix<T, K, C>& b) {
@@ -106,25 +87,6 @@ template <class T, int R, int K, int C>
     const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
   return multiply_tn_here(a, b);
 }
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::math {
-
-/// Aᵀ B. Takes any matrices.
-template <class T, int R, int K, int C>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn(const Eigen::Matrix<T, K, R>& a,
-                                                                           const Eigen::Matrix<T, K, C>& b) {
-  if constexpr (R * K * C <= detail::largest_inline_product) {
-    return detail::multiply_tn_here(a, b);
-  } else {
-    return detail::multiply_tn_apart(a, b);
-  }
-}
-
-}  // namespace sheafnn::math
-
-namespace sheafnn::detail {
 
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt_here(const Eigen::Matrix<T, R, K>& a,
@@ -148,6 +110,28 @@ template <class T, int R, int K, int C>
 }  // namespace sheafnn::detail
 
 namespace sheafnn::math {
+
+/// A B. Takes any matrices.
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply(const Eigen::Matrix<T, R, K>& a,
+                                                                        const Eigen::Matrix<T, K, C>& b) {
+  if constexpr (R * K * C <= detail::largest_inline_product) {
+    return detail::multiply_here(a, b);
+  } else {
+    return detail::multiply_apart(a, b);
+  }
+}
+
+/// Aᵀ B. Takes any matrices.
+template <class T, int R, int K, int C>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn(const Eigen::Matrix<T, K, R>& a,
+                                                                           const Eigen::Matrix<T, K, C>& b) {
+  if constexpr (R * K * C <= detail::largest_inline_product) {
+    return detail::multiply_tn_here(a, b);
+  } else {
+    return detail::multiply_tn_apart(a, b);
+  }
+}
 
 /// A Bᵀ. Takes any matrices.
 template <class T, int R, int K, int C>

@@ -31,8 +31,8 @@ inline constexpr std::array<std::string_view, 8> column_kind_names = {"as-is",  
                                                                       "centred", "ranked", "scaled", "logarithm"};
 
 /// The position of a name in a list of names; the length of the list if it lacks the name.
-template <std::size_t N>
-[[nodiscard]] std::size_t place_of(std::string_view name, const std::array<std::string_view, N>& names) {
+template <class Names>
+[[nodiscard]] std::size_t place_of(std::string_view name, const Names& names) {
   return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
@@ -107,8 +107,8 @@ template <class T>
   require(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }), "feature_plan",
           "a text that is not printable", "expected the text of a plan");
   const std::string_view name = detail::next_part(text, ';');
-  const std::size_t treatment = detail::place_of(name, feature_treatment_names);
-  require(treatment < feature_treatment_names.size(), "feature_plan", name,
+  const std::size_t treatment = detail::place_of(name, names_of(FeatureTreatment()));
+  require(treatment < names_of(FeatureTreatment()).size(), "feature_plan", name,
           "must begin with rows, columns or none");
   std::vector<FeaturePlan::Run> runs;
   std::vector<std::int32_t> indicators;

@@ -31,10 +31,9 @@ enum class FeatureTreatment : std::uint8_t {
   none        ///< as they are
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 4> feature_treatment_names = {"automatic", "rows", "columns",
-                                                                            "none"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(FeatureTreatment) { return feature_treatment_names; }
+[[nodiscard]] constexpr auto names_of(FeatureTreatment) {
+  return std::array{"automatic", "rows", "columns", "none"};
+}
 
 /// What happens to one column.
 struct FeatureColumn {

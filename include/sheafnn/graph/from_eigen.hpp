@@ -5,18 +5,15 @@
 /// data().
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"

@@ -33,10 +33,8 @@ enum class NegativeSampling {
   uniform,  ///< all alike
   degree    ///< a node in proportion to its degree
 };
-/// Texts of the kinds, in their order.
-inline constexpr std::array<std::string_view, 2> negative_sampling_names = {"uniform", "degree"};
-/// The same, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(NegativeSampling) { return negative_sampling_names; }
+/// Its texts, in the order of the enumeration.
+[[nodiscard]] constexpr auto names_of(NegativeSampling) { return std::array{"uniform", "degree"}; }
 
 /// Pairs of n nodes that are not excluded.
 class NegativePairs {

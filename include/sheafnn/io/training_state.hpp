@@ -160,10 +160,11 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
   r.state.seed = detail::metadata_number<std::uint64_t>(name, file.metadata, "seed");
   r.state.best_epoch = detail::metadata_number<Index>(name, file.metadata, "best_epoch");
   if (const auto found = file.metadata.find("best_by"); found != file.metadata.end()) {
-    const auto known = std::find(stop_on_names.begin(), stop_on_names.end(), found->second);
-    if (known == stop_on_names.end())
+    constexpr auto names = names_of(StopOn());
+    const auto known = std::find(names.begin(), names.end(), found->second);
+    if (known == names.end())
       detail::fail(name, "metadata: best_by is '", detail::printable(found->second), "'");
-    r.state.stop_on = static_cast<StopOn>(known - stop_on_names.begin());
+    r.state.stop_on = static_cast<StopOn>(known - names.begin());
   }
   const std::initializer_list<std::pair<const char*, std::vector<double>*>> vectors = {
       {"parameters", &r.state.parameters},

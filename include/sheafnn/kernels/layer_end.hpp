@@ -1,7 +1,7 @@
 /// \file
 /// What a layer or an encoder ends with, and the derivative, at one coordinate of a node and a tile T of channels:
 ///
-///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing     gated(), gain(), activated()
+///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing     DiffusionEnd
 ///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                           activated_bar(), gain_slope()
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ             ResidualShare
 ///     X' = act(Y − Z + b)                                                   ConvolutionEnd, ChosenConvolutionEnd
@@ -43,10 +43,21 @@ template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated(const T& z, bool activation) {
   return activation ? elu(z) : z;
 }
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated(const T& z, layers::Activation activation) {
+  T slope;
+  return layers::activate_with_slope(activation, z, slope);
+}
 /// The derivative of Z where X' has −act(Z): −x̄ act′(z).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated_bar(const T& x_bar, const T& z, bool activation) {
   return activation ? -x_bar * elu_derivative(z) : -x_bar;
+}
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated_bar(const T& x_bar, const T& z, layers::Activation activation) {
+  T slope;
+  static_cast<void>(layers::activate_with_slope(activation, z, slope));
+  return -(x_bar * slope);
 }
 
 /// The derivative of z where X' has +act(z), from act(z): x̄ act′(z).
@@ -81,6 +92,7 @@ template <class T>
 /// A layer's share of the first layer's input, α and 1 − α.
 template <class T>
 struct ResidualShare {
+  static constexpr bool reads_first = true;
   T alpha, rest;
 
   template <class S>
@@ -96,77 +108,93 @@ struct ResidualShare {
   }
 };
 
+/// The end of a diffusion layer, gain X − act(Z), from tanh ε.
+template <class T>
+struct DiffusionEnd {
+  static constexpr layers::EquationWeight weights[] = {{.name = "eps", .tanh = true}};
+  static constexpr bool mixes = true;
+  T gain;
+  bool activation;
+
+  template <class S>
+  SHEAFNN_HD DiffusionEnd(const S* rates, bool activates) : gain(S(1) + rates[0]), activation(activates) {}
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
+    return gated(gain, at.x, activated(at.z, activation));
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar,
+                                                                  T* rates_bar) const {
+    rates_bar[0] = at.x * bar;
+    return {.x = gain * bar, .z = activated_bar(bar, at.z, activation)};
+  }
+};
+
 /// What a convolution applies its activation to, Y − Z + b.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T convolved(const LayerValues<T>& at) {
   return at.mixed - at.z + at.bias;
 }
-/// Of convolved(), from z̄, the derivative of Z.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> convolved_bar(const T& z_bar) {
-  return {.z = z_bar, .mixed = -z_bar, .bias = -z_bar};
-}
 
-/// The end of a convolution, act(Y − Z + b).
-template <class T>
-struct ConvolutionEnd {
-  static constexpr bool reads_input = false, reads_before = false, has_bias = true;
-  bool activation;
+/// The end of a convolution, act(Y − Z + b). \tparam Activation  bool, ELU or nothing; or a choice, layers::Activation
+template <class T, class Activation>
+struct ConvolutionEndWith {
+  static constexpr bool mixes = true, reads_mixed = true, has_bias = true;
+  Activation activation;
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
     return activated(convolved(at), activation);
   }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
-    return convolved_bar(activated_bar(bar, convolved(at), activation));
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar,
+                                                                  T*) const {
+    const T z_bar = activated_bar(bar, convolved(at), activation);
+    return {.z = z_bar, .mixed = -z_bar, .bias = -z_bar};
   }
 };
-
-/// The same with a choice of activations, as networks of convolutions have it.
 template <class T>
-struct ChosenConvolutionEnd {
-  static constexpr bool reads_input = false, reads_before = false, has_bias = true;
-  layers::Activation activation;
-
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
-    T slope;
-    return layers::activate_with_slope(activation, convolved(at), slope);
-  }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
-    T slope;
-    static_cast<void>(layers::activate_with_slope(activation, convolved(at), slope));
-    return convolved_bar(-(bar * slope));
-  }
-};
+using ConvolutionEnd = ConvolutionEndWith<T, bool>;
+/// As networks of convolutions have it.
+template <class T>
+using ChosenConvolutionEnd = ConvolutionEndWith<T, layers::Activation>;
 
 /// The end of a step of a wave, 2X − X_before − act(Z).
 template <class T>
 struct WaveEnd {
-  static constexpr bool reads_input = true, reads_before = true, has_bias = false;
+  static constexpr bool mixes = true, reads_before = true;
   bool activation;
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
     return at.x + (at.x - at.before) - activated(at.z, activation);
   }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar,
+                                                                  T*) const {
     return {.x = bar + bar, .z = activated_bar(bar, at.z, activation), .before = -bar};
   }
 };
 
-/// The end of a hypergraph's layer with a residual, gain X − act(Z + b), from act(Z + b), which a layer may keep.
+/// The end of a hypergraph's layer with a residual, gain X − act(Z + b), from tanh ε.
+template <class T>
 struct HypergraphEnd {
-  /// act(Z + b).
-  template <class T>
+  static constexpr layers::EquationWeight weights[] = {{.name = "eps", .tanh = true}};
+  static constexpr bool mixes = true, has_bias = true;
+  T gain;
+
+  template <class S>
+  SHEAFNN_HD HypergraphEnd(const S* rates, bool) : gain(S(1) + rates[0]) {}
+  /// act(Z + b), which a layer may keep.
   [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T change(const T& z, const T& bias) {
     return layers::elu(z + bias);
   }
-  template <class T>
-  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T forward(const T& gain, const T& x, const T& change) {
-    return gated(gain, x, change);
-  }
-  /// The derivative of Z, and of b, from the derivative of X'; X has `gain` times it besides.
-  template <class T>
-  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) {
+  /// The derivative of Z, and of b, from the derivative of X'.
+  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T change_bar(const T& change, const T& bar) {
     return -before_activation(change, bar, true);
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
+    return gated(gain, at.x, change(at.z, at.bias));
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar,
+                                                                  T* rates_bar) const {
+    rates_bar[0] = at.x * bar;
+    const T z_bar = change_bar(change(at.z, at.bias), bar);
+    return {.x = gain * bar, .z = z_bar, .bias = z_bar};
   }
 };
 

@@ -16,7 +16,9 @@
 ///     };
 ///
 /// An equation that reads X_1, which otherwise is 0, has the member `static constexpr bool reads_first = true;`, and one that
-/// reads X_{l−1} has `reads_before`.
+/// reads X_{l−1} has `reads_before`. One with `mixes` gets z = Δ Y of mixed features Y = (I ⊗ A) X̃ Bᵀ, and x without dropout.
+/// With `reads_mixed` it gets Y in place of x, and with `has_bias` the bias of the channel. Its constructor may take the option
+/// `activation` after the rates; without weights it may be an aggregate of that. The library's: kernels/layer_end.hpp.
 ///
 /// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
 #pragma once
@@ -69,17 +71,19 @@ inline constexpr int weight_room = weight_count<Equation> > 0 ? weight_count<Equ
 
 /// Does an equation read X_1?
 template <class Equation>
-inline constexpr bool reads_first = false;
-template <class Equation>
-  requires requires { Equation::reads_first; }
-inline constexpr bool reads_first<Equation> = Equation::reads_first;
-
+inline constexpr bool reads_first = requires { requires Equation::reads_first; };
 /// Does an equation read X_{l−1}?
 template <class Equation>
-inline constexpr bool reads_before = false;
+inline constexpr bool reads_before = requires { requires Equation::reads_before; };
+/// Does an equation get Δ Y of mixed features, and X without dropout?
 template <class Equation>
-  requires requires { Equation::reads_before; }
-inline constexpr bool reads_before<Equation> = Equation::reads_before;
+inline constexpr bool mixes = requires { requires Equation::mixes; };
+/// Does it read Y in place of X?
+template <class Equation>
+inline constexpr bool reads_mixed = requires { requires Equation::reads_mixed; };
+/// Does it have a bias of the channel?
+template <class Equation>
+inline constexpr bool has_bias = requires { requires Equation::has_bias; };
 
 /// The rates of a coordinate from its weights, which lie `stride` numbers apart.
 template <class Equation, class S>
@@ -97,6 +101,19 @@ SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates
   }
 }
 
+/// The equation at a coordinate, from the coordinate's rates.
+template <class Equation, class S, class Activation>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Equation equation_of([[maybe_unused]] const S* rates,
+                                                             [[maybe_unused]] const Activation& activation) {
+  if constexpr (std::is_aggregate_v<Equation>) {
+    return {activation};
+  } else if constexpr (std::is_constructible_v<Equation, const S*, Activation>) {
+    return Equation(rates, activation);
+  } else {
+    return Equation(rates);
+  }
+}
+
 }  // namespace sheafnn::kernels
 
 namespace sheafnn::layers {
@@ -105,7 +122,7 @@ namespace sheafnn::layers {
 template <class Equation, class T>
 concept LayerEquation = requires(const scalar_of_t<T>* rates, const Equation& equation, const LayerValues<T>& at,
                                  const T& bar, T* rates_bar) {
-  Equation(rates);
+  kernels::equation_of<Equation>(rates, true);
   { equation.forward(at) } -> std::convertible_to<T>;
   { equation.backward(at, bar, rates_bar) } -> std::same_as<LayerValues<T>>;
 };

@@ -21,16 +21,12 @@ namespace sheafnn::layers {
 /// Which learner of a bundle's rotations: see bundle_learner.hpp.
 enum class BundleLearnerKind : std::uint8_t { mlp, sage, sage_residual };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> bundle_learner_names = {"mlp", "sage", "sage-residual"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(BundleLearnerKind) { return bundle_learner_names; }
+[[nodiscard]] constexpr auto names_of(BundleLearnerKind) { return std::array{"mlp", "sage", "sage-residual"}; }
 
 /// How diffused features are mixed: see bundle_layer.hpp.
 enum class BundleMixing : std::uint8_t { linear, feed_forward };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> bundle_mixing_names = {"linear", "feed-forward"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(BundleMixing) { return bundle_mixing_names; }
+[[nodiscard]] constexpr auto names_of(BundleMixing) { return std::array{"linear", "feed-forward"}; }
 
 /// Sizes of a learner.
 struct BundleLearnerOptions {

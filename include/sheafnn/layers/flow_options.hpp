@@ -37,9 +37,7 @@ enum class FlowMethod {
   euler            ///< order 1, equal steps
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-prince", "runge-kutta", "euler"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(FlowMethod) { return flow_method_names; }
+[[nodiscard]] constexpr auto names_of(FlowMethod) { return std::array{"dormand-prince", "runge-kutta", "euler"}; }
 
 /// What a flow throws whose steps do not reach X(T).
 class FlowError : public std::runtime_error {

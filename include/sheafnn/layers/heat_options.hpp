@@ -17,9 +17,7 @@ namespace sheafnn::layers {
 /// Â = D^{-1/2} A D^{-1/2}, or D^{-1} A; rows of nodes without neighbours are 0.
 enum class AdjacencyNormalisation : std::uint8_t { symmetric, random_walk };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> adjacency_normalisation_names = {"symmetric", "random-walk"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(AdjacencyNormalisation) { return adjacency_normalisation_names; }
+[[nodiscard]] constexpr auto names_of(AdjacencyNormalisation) { return std::array{"symmetric", "random-walk"}; }
 
 /// How exp(−t𝓛) is computed, or what takes its place.
 enum class HeatExpansion : std::uint8_t {
@@ -30,10 +28,9 @@ enum class HeatExpansion : std::uint8_t {
   hops       ///< Σ_j softmax(a)_j Â^k, k of hop_powers
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> heat_expansion_names = {"taylor", "shifted", "spectral", "limit",
-                                                                         "hops"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(HeatExpansion) { return heat_expansion_names; }
+[[nodiscard]] constexpr auto names_of(HeatExpansion) {
+  return std::array{"taylor", "shifted", "spectral", "limit", "hops"};
+}
 
 /// The powers that HeatExpansion::hops mixes.
 inline constexpr std::array<Index, 5> hop_powers = {1, 2, 4, 8, 16};
@@ -44,9 +41,7 @@ inline constexpr Index max_heat_terms = 4096;
 /// How the times of the bundles start: all at t, uniform in t ± ½, or at t/B, 2t/B, …, t.
 enum class HeatStart : std::uint8_t { equal, spread, range };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> heat_start_names = {"equal", "spread", "range"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(HeatStart) { return heat_start_names; }
+[[nodiscard]] constexpr auto names_of(HeatStart) { return std::array{"equal", "spread", "range"}; }
 
 /// See the file comment.
 struct HeatOptions {

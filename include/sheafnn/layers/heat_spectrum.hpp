@@ -6,6 +6,9 @@
 /// gathers and decomposes: every part has the rows of its owned nodes.
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -13,12 +16,6 @@
 #include <span>
 #include <stdexcept>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/whole_graph.hpp"

@@ -195,9 +195,9 @@ void HypergraphLayer<Family, S>::end_row(const HypergraphLayerWeights<const S>& 
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
       if (published()) z[i] = y[i] - w[i] + z[i];
       if (residual()) {
-        const T step = kernels::HypergraphEnd::change(z[i], bias);
+        const T step = kernels::HypergraphEnd<T>::change(z[i], bias);
         if (keep) c.store(activated_.data() + at + i * f + c, step);
-        c.store(out + i * f + c, kernels::HypergraphEnd::forward(T(gain[i]), c.load(x + at + i * f + c), step));
+        c.store(out + i * f + c, kernels::gated(T(gain[i]), c.load(x + at + i * f + c), step));
       } else {
         c.store(out + i * f + c,
                 kernels::ConvolutionEnd<T>{activates()}.forward({.z = z[i], .mixed = y[i], .bias = bias}));
@@ -228,7 +228,7 @@ void HypergraphLayer<Family, S>::begin_backward(const Sheaf& sheaf, const S* out
         if (residual()) {
           c.store(x_bar + at + number, bar);
           sums[i] += reduce_add(c.load(input_ + at + number) * bar);
-          z_bar[i] = kernels::HypergraphEnd::backward(c.load(activated_.data() + at + number), bar);
+          z_bar[i] = kernels::HypergraphEnd<T>::change_bar(c.load(activated_.data() + at + number), bar);
           bias_bar += z_bar[i];
         } else {
           const T slope = activates() ? elu_slope(c.load(output_.data() + from + number)) : T(S(1));

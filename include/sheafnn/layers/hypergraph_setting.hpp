@@ -22,9 +22,9 @@ enum class HypergraphLaplacian : std::uint8_t {
   nonlinear   ///< the graph Laplacian of each hyperedge's most discrepant pair (SheafHyperGCN)
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> hypergraph_laplacian_names = {"linear", "published", "nonlinear"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(HypergraphLaplacian) { return hypergraph_laplacian_names; }
+[[nodiscard]] constexpr auto names_of(HypergraphLaplacian) {
+  return std::array{"linear", "published", "nonlinear"};
+}
 
 /// How a layer ends.
 enum class HypergraphUpdate : std::uint8_t {
@@ -32,9 +32,7 @@ enum class HypergraphUpdate : std::uint8_t {
   residual  ///< X' = (1 + tanh ε) ∘ X − ELU(ΔY + b), as the layers of networks on graphs
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> hypergraph_update_names = {"plain", "residual"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(HypergraphUpdate) { return hypergraph_update_names; }
+[[nodiscard]] constexpr auto names_of(HypergraphUpdate) { return std::array{"plain", "residual"}; }
 
 /// What the sheaf learner reads of the embeddings (d × f per node) of a node and a hyperedge.
 enum class HypergraphLearner : std::uint8_t {
@@ -42,9 +40,7 @@ enum class HypergraphLearner : std::uint8_t {
   averaged        ///< the means over the d stalk coordinates, 2f numbers, as published
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> hypergraph_learner_names = {"concatenation", "averaged"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(HypergraphLearner) { return hypergraph_learner_names; }
+[[nodiscard]] constexpr auto names_of(HypergraphLearner) { return std::array{"concatenation", "averaged"}; }
 
 /// What a learner of this kind reads: the mean is a sum whose weights have the factor 1/d. Takes any kind.
 [[nodiscard]] constexpr LearnerInput learner_input(HypergraphLearner learner) {

@@ -26,10 +26,9 @@ enum class LayerForm {
   directed  ///< X' = (1 + tanh ε) ∘ X − act(Δ Y), X complex, Δ with a phase for the direction of every arc
 };
 /// Their texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion", "convolution", "wave",
-                                                                     "attention", "copresheaf",  "directed"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(LayerForm) { return layer_form_names; }
+[[nodiscard]] constexpr auto names_of(LayerForm) {
+  return std::array{"diffusion", "convolution", "wave", "attention", "copresheaf", "directed"};
+}
 
 /// May layers of a form have fixed filters, and have rotations learned edge weights by default? Takes any form.
 [[nodiscard]] constexpr bool has_fixed_filters(LayerForm form) {

@@ -16,9 +16,7 @@ namespace sheafnn::layers {
 /// Which learner: see node_learner.hpp.
 enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "sage", "sage-projected"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(NodeLearnerKind) { return node_learner_names; }
+[[nodiscard]] constexpr auto names_of(NodeLearnerKind) { return std::array{"mlp", "sage", "sage-projected"}; }
 
 /// The options of a node learner.
 struct NodeLearnerOptions {

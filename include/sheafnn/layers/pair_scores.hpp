@@ -28,10 +28,8 @@ namespace sheafnn::layers {
 
 /// The options of a score; see the file comment.
 enum class PairScore { dot, bilinear, energy };
-/// Texts of the scores, in their order.
-inline constexpr std::array<std::string_view, 3> pair_score_names = {"dot", "bilinear", "energy"};
-/// The same, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(PairScore) { return pair_score_names; }
+/// Its texts, in the order of the enumeration.
+[[nodiscard]] constexpr auto names_of(PairScore) { return std::array{"dot", "bilinear", "energy"}; }
 
 /// Sizes of scores.
 struct PairScoreOptions {

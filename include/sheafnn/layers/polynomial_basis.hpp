@@ -36,17 +36,10 @@ enum class PolynomialBasis {
   jacobi       ///< P_k^(α, β)
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {"none",
-                                                                           "chebyshev",
-                                                                           "chebyshev-second",
-                                                                           "chebyshev-third",
-                                                                           "chebyshev-fourth",
-                                                                           "chebyshev-interpolation",
-                                                                           "legendre",
-                                                                           "gegenbauer",
-                                                                           "jacobi"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(PolynomialBasis) { return polynomial_basis_names; }
+[[nodiscard]] constexpr auto names_of(PolynomialBasis) {
+  return std::array{"none", "chebyshev", "chebyshev-second", "chebyshev-third", "chebyshev-fourth",
+                    "chebyshev-interpolation", "legendre", "gegenbauer", "jacobi"};
+}
 
 /// How the coefficients w come from the K + 1 numbers θ that are learned; without effect on interpolation.
 enum class PolynomialCoefficients {
@@ -54,9 +47,7 @@ enum class PolynomialCoefficients {
   free     ///< w = θ
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> polynomial_coefficients_names = {"convex", "free"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(PolynomialCoefficients) { return polynomial_coefficients_names; }
+[[nodiscard]] constexpr auto names_of(PolynomialCoefficients) { return std::array{"convex", "free"}; }
 
 /// The high-pass term that is added to a filter, with a learned factor α.
 enum class HighPassSkip {
@@ -65,9 +56,7 @@ enum class HighPassSkip {
   mixed   ///< α (Y − ΔY/λ_max)
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> high_pass_skip_names = {"off", "input", "mixed"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(HighPassSkip) { return high_pass_skip_names; }
+[[nodiscard]] constexpr auto names_of(HighPassSkip) { return std::array{"off", "input", "mixed"}; }
 
 /// Largest degree of a filter.
 inline constexpr Index max_polynomial_degree = 64;

@@ -16,8 +16,8 @@ enum class Pooling {
   harmonic  ///< norms of each channel after low passes of the last layer's sheaf, which approach the projection on H⁰
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> pooling_names = {"sum", "mean", "max", "attention", "harmonic"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(Pooling) { return pooling_names; }
+[[nodiscard]] constexpr auto names_of(Pooling) {
+  return std::array{"sum", "mean", "max", "attention", "harmonic"};
+}
 
 }  // namespace sheafnn

@@ -20,10 +20,8 @@ enum class ResidualForm {
   gated,   ///< X_{l+1} = (1 + tanh ε_l) ∘ X_l − ELU(Δ Y)
   initial  ///< X_{l+1} = ELU of the mixed (1 − α)(X_l − Δ X_l) + α X_1
 };
-/// Their texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> residual_form_names = {"gated", "initial"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(ResidualForm) { return residual_form_names; }
+/// Its texts, in the order of the enumeration.
+[[nodiscard]] constexpr auto names_of(ResidualForm) { return std::array{"gated", "initial"}; }
 
 /// The form, and the two numbers that the initial one has.
 struct ResidualOptions {

@@ -22,10 +22,9 @@ enum class LearnerInput : std::uint8_t {
   summed_published
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> learner_input_names = {"concatenation", "summed",
-                                                                        "summed-published"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(LearnerInput) { return learner_input_names; }
+[[nodiscard]] constexpr auto names_of(LearnerInput) {
+  return std::array{"concatenation", "summed", "summed-published"};
+}
 
 /// Sizes of a sheaf learner, each at least 0.
 struct SheafLearnerOptions {

@@ -24,6 +24,31 @@
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
+namespace sheafnn::detail {
+
+/// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
+/// \param type  of edges, where each type has weights; else −1
+[[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
+                                                                      Index layer, Index type = -1) {
+  // Without concat(), whose streams take longer than the rest of declaring the weights of a mini-batch's network.
+  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : std::string(text).append(std::to_string(i)); };
+  const std::string of = numbered(".", number) + numbered(".type", type), name(part);
+  if (part == "edge") return name + of + ".weight";
+  if (part == "mean" && number >= 0) return "sheaf" + of + ".weight";
+  return "sheaf" + of + "." + name + numbered(".", part == "hidden" ? layer : -1) + ".weight";
+}
+
+/// The parameters of a filter with equal coefficients.
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues equal_coefficients(const PolynomialOptions& options) {
+  return [options](const Stream&, std::span<double> values) {
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
+    }
+  };
+}
+
+}  // namespace sheafnn::detail
+
 namespace sheafnn::layers {
 
 /// y = x W + b. Layers read the weight by inputs, so W lies in × out, the transpose of what users and files see.
@@ -56,26 +81,6 @@ struct NormWeights {
     list.suffix = number;
   }
 };
-
-}  // namespace sheafnn::layers
-
-namespace sheafnn::detail {
-
-/// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
-/// \param type  of edges, where each type has weights; else −1
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
-                                                                      Index layer, Index type = -1) {
-  // Without concat(), whose streams take longer than the rest of declaring the weights of a mini-batch's network.
-  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : std::string(text).append(std::to_string(i)); };
-  const std::string of = numbered(".", number) + numbered(".type", type), name(part);
-  if (part == "edge") return name + of + ".weight";
-  if (part == "mean" && number >= 0) return "sheaf" + of + ".weight";
-  return "sheaf" + of + "." + name + numbered(".", part == "hidden" ? layer : -1) + ".weight";
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::layers {
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
@@ -150,36 +155,23 @@ struct DiffusionWeights {
     if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
   }
 };
-/// Of a layer that mixes features and adds a bias to each channel.
+/// Of a layer that mixes features and adds a bias to each channel. \tparam T const S, S or ParameterSlot
 template <class T>
-struct MixingWeights {
+struct BiasedWeights {
   DiffusionWeights<T> mixing;  ///< A and B; no ε
   WeightVector<T> bias;        ///< b, f numbers; empty without
 
   /// A = I, B random orthogonal, b = 0.
-  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias = true) {
     of.diffusion.residual = false;  // other layers of the network may have ε
     mixing.declare(list, of);
     if (has_bias) list.vector(bias, "bias", {of.channels}, {});
   }
   /// \throws std::invalid_argument  a weight of another shape
-  SHEAFNN_NOINLINE void check(const LayerSetting& of, bool has_bias) const {
+  SHEAFNN_NOINLINE void check(const LayerSetting& of, bool has_bias = true) const {
     mixing.check(of);
     if (has_bias) require_size(bias, of.channels, "bias");
   }
-};
-
-/// Of a layer with a bias. \tparam T const S, S or ParameterSlot
-template <class T>
-struct BiasedWeights : MixingWeights<T> {
-  void declare(ParameterList<T>& list, const LayerSetting& of) { MixingWeights<T>::declare(list, of, true); }
-  void check(const LayerSetting& of) const { MixingWeights<T>::check(of, true); }
-};
-/// Of a layer without. \tparam T const S, S or ParameterSlot
-template <class T>
-struct UnbiasedWeights : MixingWeights<T> {
-  void declare(ParameterList<T>& list, const LayerSetting& of) { MixingWeights<T>::declare(list, of, false); }
-  void check(const LayerSetting& of) const { MixingWeights<T>::check(of, false); }
 };
 
 /// Of a directed layer: A and B of the real part with ε of both parts. A' and B' of the imaginary part may be the same.
@@ -226,23 +218,6 @@ struct DiffusionParameters {
     return {MatrixView(left), MatrixView(right), {epsilon.data(), static_cast<std::size_t>(epsilon.size())}};
   }
 };
-
-}  // namespace sheafnn::layers
-
-namespace sheafnn::detail {
-
-/// The parameters of a filter with equal coefficients.
-[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues equal_coefficients(const PolynomialOptions& options) {
-  return [options](const Stream&, std::span<double> values) {
-    for (std::size_t j = 0; j < values.size(); ++j) {
-      values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
-    }
-  };
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::layers {
 
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>

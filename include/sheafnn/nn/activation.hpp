@@ -67,10 +67,9 @@ template <class T>
 /// An elementwise function that an architecture chooses.
 enum class Activation : std::uint8_t { gelu, elu, relu, tanh, sigmoid, identity };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 6> activation_names = {"gelu", "elu",     "relu",
-                                                                     "tanh", "sigmoid", "identity"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(Activation) { return activation_names; }
+[[nodiscard]] constexpr auto names_of(Activation) {
+  return std::array{"gelu", "elu", "relu", "tanh", "sigmoid", "identity"};
+}
 
 /// A(x).
 template <Activation A, class T>

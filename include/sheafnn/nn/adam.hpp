@@ -55,22 +55,6 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
-}  // namespace sheafnn::detail
-
-namespace sheafnn::layers {
-
-/// How weight decay acts. As an L2 term, λ · value is added to the gradient. Decoupled from the gradient (AdamW; Loshchilov,
-/// Hutter 2019), value −= rate · λ · value.
-enum class WeightDecay : std::uint8_t { l2, decoupled };
-/// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> weight_decay_names = {"l2", "decoupled"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(WeightDecay) { return weight_decay_names; }
-
-}  // namespace sheafnn::layers
-
-namespace sheafnn::detail {
-
 /// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
 
@@ -90,6 +74,12 @@ inline void require_rates(double learning_rate, double sheaf_learning_rate) {
 }  // namespace sheafnn::detail
 
 namespace sheafnn::layers {
+
+/// How weight decay acts. As an L2 term, λ · value is added to the gradient. Decoupled from the gradient (AdamW; Loshchilov,
+/// Hutter 2019), value −= rate · λ · value.
+enum class WeightDecay : std::uint8_t { l2, decoupled };
+/// Its texts, in the order of the enumeration.
+[[nodiscard]] constexpr auto names_of(WeightDecay) { return std::array{"l2", "decoupled"}; }
 
 /// Moments of every parameter, and the number of steps taken.
 template <class S>

@@ -20,9 +20,7 @@ enum class ComplexActivation : std::uint8_t {
   elu            ///< ELU(a) + i ELU(b)
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> complex_activation_names = {"complex-relu", "elu"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(ComplexActivation) { return complex_activation_names; }
+[[nodiscard]] constexpr auto names_of(ComplexActivation) { return std::array{"complex-relu", "elu"}; }
 
 /// From z = {a, b} to its activation, in place. Takes any numbers.
 template <class T>

@@ -33,9 +33,7 @@ enum class DeviationSource : std::uint8_t {
   labels           ///< one spread for all edges with the same label, a parameter; the centre is the given map
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> deviation_source_names = {"arcs", "arcs-and-means", "labels"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(DeviationSource) { return deviation_source_names; }
+[[nodiscard]] constexpr auto names_of(DeviationSource) { return std::array{"arcs", "arcs-and-means", "labels"}; }
 
 /// Labels of edges, 0 … count − 1.
 struct EdgeLabels {

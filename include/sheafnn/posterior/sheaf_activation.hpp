@@ -25,10 +25,9 @@ namespace sheafnn {
 /// See the top of this file.
 enum class SheafActivation : std::uint8_t { tanh, identity, elu, attention, residual, exponential };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 6> sheaf_activation_names = {"tanh",      "identity", "elu",
-                                                                           "attention", "residual", "exponential"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(SheafActivation) { return sheaf_activation_names; }
+[[nodiscard]] constexpr auto names_of(SheafActivation) {
+  return std::array{"tanh", "identity", "elu", "attention", "residual", "exponential"};
+}
 
 namespace detail {
 

@@ -22,9 +22,7 @@ namespace sheafnn {
 /// See the file comment.
 enum class SpreadRange : std::uint8_t { concentrated, published };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> spread_range_names = {"concentrated", "published"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(SpreadRange) { return spread_range_names; }
+[[nodiscard]] constexpr auto names_of(SpreadRange) { return std::array{"concentrated", "published"}; }
 
 namespace detail {
 

@@ -7,14 +7,11 @@
 /// absolute error about 1e-13. Source: math, "Averages over the sphere".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SVD>
 #include <cmath>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SVD>
-// clang-format on
 
 #include "sheafnn/rotation/angular_central_gaussian.hpp"
 #include "sheafnn/rotation/angular_central_gaussian_gradient.hpp"
@@ -45,12 +42,6 @@ namespace sheafnn::rotation {
 template <int P, class Scalar>
 [[nodiscard]] Scalar kl_to_uniform(const AngularCentralGaussian<P, Scalar>& distribution) {
   return static_cast<Scalar>(detail::mean_log_ratio<P>(distribution.factor().template cast<double>()));
-}
-
-/// Entropy with respect to the uniform measure normalised to 1, in nats: −KL to uniform.
-template <int P, class Scalar>
-[[nodiscard]] Scalar entropy(const AngularCentralGaussian<P, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
 }
 
 /// KL(p ‖ q) in nats.

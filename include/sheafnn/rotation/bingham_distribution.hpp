@@ -8,7 +8,6 @@
 /// Soc. B 48, 1986; math: "Bingham distribution" (2.52).
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -45,38 +44,34 @@ template <class Scalar>
   return f;
 }
 
-/// The Bingham distribution of unit quaternions with parameter A, on SO(3). Equation: on top of this file.
+/// The Bingham distribution of unit quaternions with parameter A, on SO(3). Equation: on top of this file. Functions of
+/// matrix Fisher distributions take it as well.
 template <int N = 3, class Dtype = double>
-class BinghamDistribution {
+class BinghamDistribution : public MatrixFisherDistribution<N, Dtype> {
   static_assert(N == 3, "unit quaternions stand for the rotations of R^3");
+  using Fisher = MatrixFisherDistribution<N, Dtype>;
 
  public:
-  static constexpr int dimension = N;
-  using Scalar = Dtype;
-  using Matrix = SquareMatrix<Scalar, N>;
+  using typename Fisher::Scalar;
   using Parameter = SquareMatrix<Scalar, 4>;
 
   /// \param parameter  A, symmetric to √ε of its largest entry, entries of size up to 1e149; rows are (w, x, y, z)
   /// \throws std::invalid_argument  an argument is out of its range
   explicit BinghamDistribution(const Parameter& parameter)
-      : parameter_(checked(parameter)), matrix_fisher_(matrix_of_quaternion_form<Scalar>(parameter_)) {}
+      : Fisher(matrix_of_quaternion_form<Scalar>(checked(parameter))), parameter_(checked(parameter)) {}
 
   /// The same distribution from a matrix Fisher distribution: A = T(F), of trace 0. Takes any.
-  explicit BinghamDistribution(const MatrixFisherDistribution<N, Scalar>& distribution)
-      : parameter_(quaternion_form<Scalar>(distribution.parameter())), matrix_fisher_(distribution) {}
+  explicit BinghamDistribution(const Fisher& distribution)
+      : Fisher(distribution), parameter_(quaternion_form<Scalar>(distribution.parameter())) {}
 
   /// The parameter A.
   [[nodiscard]] const Parameter& parameter() const noexcept { return parameter_; }
   /// The same distribution with parameter F.
-  [[nodiscard]] const MatrixFisherDistribution<N, Scalar>& matrix_fisher() const noexcept {
-    return matrix_fisher_;
-  }
-  /// The mode: the rotation of the eigenvector of A's largest eigenvalue; one of several where this eigenvalue is not simple.
-  [[nodiscard]] Matrix location() const { return matrix_fisher_.location(); }
+  [[nodiscard]] const Fisher& matrix_fisher() const noexcept { return *this; }
   /// The log normaliser, log ₁F₁(½; 2; A).
   [[nodiscard]] double log_normaliser() const {
-    return 0.25 * static_cast<double>(parameter_.trace()) + matrix_fisher_.singular_values().sum() +
-           matrix_fisher_.normaliser().log_scaled;
+    return 0.25 * static_cast<double>(parameter_.trace()) + this->singular_values().sum() +
+           this->normaliser().log_scaled;
   }
 
  private:
@@ -93,23 +88,13 @@ class BinghamDistribution {
   }
 
   Parameter parameter_;
-  MatrixFisherDistribution<N, Scalar> matrix_fisher_;
 };
 
-/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar logpdf(const BinghamDistribution<N, Scalar>& distribution,
-                            const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                            const SampleOptions<Scalar>& options = {}) {
-  return logpdf(distribution.matrix_fisher(), p, options);
-}
-
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const BinghamDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return pdf(distribution.matrix_fisher(), p, options);
+/// angle_cdf at each of the angles. \throws std::invalid_argument  an angle is out of its range
+template <class Scalar>
+[[nodiscard]] std::vector<double> angle_probabilities(const BinghamDistribution<3, Scalar>& distribution,
+                                                      const std::vector<Scalar>& angles) {
+  return angle_probabilities(distribution.matrix_fisher(), angles);
 }
 
 /// E[qqᵀ], 4 × 4, of trace 1.
@@ -133,60 +118,6 @@ template <int N, class Scalar>
                                                          const SampleOptions<Scalar>& options = {}) {
   const auto gradient = logpdf_gradient(distribution.matrix_fisher(), p, options);
   return {Scalar(0.25) * quaternion_form<Scalar>(gradient.parameter), gradient.argument};
-}
-
-/// A sample, exact, by rejection, as for the matrix Fisher distribution.
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> sample(const BinghamDistribution<N, Scalar>& distribution,
-                                             const Stream& stream, std::uint32_t id,
-                                             std::uint32_t first_draw = 0) {
-  return sample(distribution.matrix_fisher(), stream, id, first_draw);
-}
-
-/// KL to the uniform distribution in nats.
-template <int N, class Scalar>
-[[nodiscard]] Scalar kl_to_uniform(const BinghamDistribution<N, Scalar>& distribution) {
-  return kl_to_uniform(distribution.matrix_fisher());
-}
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
-template <int N, class Scalar>
-[[nodiscard]] Scalar entropy(const BinghamDistribution<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
-}
-/// The mean E[P].
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> mean(const BinghamDistribution<N, Scalar>& distribution) {
-  return mean(distribution.matrix_fisher());
-}
-/// The length of the mean, tr(E[P] Mᵀ)/3.
-template <int N, class Scalar>
-[[nodiscard]] Scalar mean_resultant(const BinghamDistribution<N, Scalar>& distribution) {
-  return mean_resultant(distribution.matrix_fisher());
-}
-
-/// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const BinghamDistribution<N, Scalar>& distribution,
-                               std::type_identity_t<Scalar> r) {
-  return angle_pdf(distribution.matrix_fisher(), r);
-}
-/// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const BinghamDistribution<N, Scalar>& distribution,
-                               std::type_identity_t<Scalar> r) {
-  return angle_cdf(distribution.matrix_fisher(), r);
-}
-/// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_quantile(const BinghamDistribution<N, Scalar>& distribution,
-                                    std::type_identity_t<Scalar> probability) {
-  return angle_quantile(distribution.matrix_fisher(), probability);
-}
-/// angle_cdf at each of the angles. \throws std::invalid_argument  an angle is out of its range
-template <class Scalar>
-[[nodiscard]] std::vector<double> angle_probabilities(const BinghamDistribution<3, Scalar>& distribution,
-                                                      const std::vector<Scalar>& angles) {
-  return angle_probabilities(distribution.matrix_fisher(), angles);
 }
 
 /// A Bingham distribution fitted to rotations.
@@ -222,3 +153,11 @@ struct Fitting<BinghamDistribution<N, Scalar>> {
 };
 
 }  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
+
+template <int N, class Scalar>
+struct AngleLaw<rotation::BinghamDistribution<N, Scalar>>
+    : AngleLaw<rotation::MatrixFisherDistribution<N, Scalar>> {};
+
+}  // namespace sheafnn::detail

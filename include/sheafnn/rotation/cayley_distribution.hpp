@@ -67,6 +67,7 @@ class CayleyDistribution {
 
  public:
   static constexpr int dimension = N;
+  static constexpr bool isotropic = true;  ///< about its location
   using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, N>;
 
@@ -101,14 +102,6 @@ template <int N, class Scalar>
                             const SampleOptions<Scalar>& options = {}) {
   const SquareMatrix<Scalar, N> rotation = orthonormalised<Scalar, N>("logpdf: p", p, options);
   return cayley_logpdf<Scalar, N>(multiply_nt(rotation, distribution.location()), distribution.concentration());
-}
-
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const CayleyDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return std::exp(logpdf(distribution, p, options));
 }
 
 /// The sample that belongs to a uniform rotation U: Y = (I + κU)⁻¹(U + κI) M.
@@ -165,22 +158,10 @@ template <int N, class Scalar>
   return cayley_kl<N>(distribution.concentration());
 }
 
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform, at most 0.
-template <int N, class Scalar>
-[[nodiscard]] Scalar entropy(const CayleyDistribution<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
-}
-
 /// r_N(κ), the length of the mean: E[Y] = r_N(κ) M (see cayley_resultant).
 template <int N, class Scalar>
 [[nodiscard]] Scalar mean_resultant(const CayleyDistribution<N, Scalar>& distribution) {
   return cayley_resultant<N>(distribution.concentration());
-}
-
-/// E[Y] = r_N(κ) M, a multiple of a rotation (see cayley_resultant).
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> mean(const CayleyDistribution<N, Scalar>& distribution) {
-  return mean_resultant(distribution) * distribution.location();
 }
 
 }  // namespace sheafnn::rotation

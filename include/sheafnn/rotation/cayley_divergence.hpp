@@ -10,14 +10,11 @@
 /// distributions" (2.18).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SVD>
 #include <cmath>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SVD>
-// clang-format on
 
 #include "sheafnn/rotation/cayley_distribution.hpp"
 #include "sheafnn/rotation/sphere_average.hpp"

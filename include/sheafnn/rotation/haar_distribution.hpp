@@ -19,6 +19,7 @@ class HaarDistribution {
 
  public:
   static constexpr int dimension = N;
+  static constexpr bool isotropic = true;  ///< about its location
   using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, N>;
 
@@ -26,22 +27,13 @@ class HaarDistribution {
   [[nodiscard]] static Matrix location() { return identity_matrix<Scalar, N>(); }
 };
 
-/// log f = 0. \throws std::invalid_argument  P is not a rotation
+/// log f = 0, f = 1. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const HaarDistribution<N, Scalar>&,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
                             const SampleOptions<Scalar>& options = {}) {
   require_rotation<Scalar, N>("logpdf: p", p, options);
   return Scalar(0);
-}
-
-/// f = 1. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const HaarDistribution<N, Scalar>&,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  require_rotation<Scalar, N>("pdf: p", p, options);
-  return Scalar(1);
 }
 
 /// A sample: a pure function of (stream, id), see haar_rotation.
@@ -63,16 +55,10 @@ template <int N, class Scalar>
   return Scalar(0);
 }
 
-/// Length of the mean, E[P] = r I: 0 (1 for N = 1).
+/// Length of the mean, E[P] = r I: 0 (1 for N = 1, where E[P] = I).
 template <int N, class Scalar>
 [[nodiscard]] Scalar mean_resultant(const HaarDistribution<N, Scalar>&) {
   return Scalar(N == 1 ? 1 : 0);
-}
-
-/// E[P] = 0 (I for N = 1).
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> mean(const HaarDistribution<N, Scalar>& distribution) {
-  return mean_resultant(distribution) * identity_matrix<Scalar, N>();
 }
 
 }  // namespace sheafnn::rotation

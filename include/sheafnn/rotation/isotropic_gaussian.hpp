@@ -36,6 +36,7 @@ class IsotropicGaussian {
 
  public:
   static constexpr int dimension = N;
+  static constexpr bool isotropic = true;  ///< about its location
   using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, N>;
 
@@ -72,6 +73,25 @@ template <class Scalar>
   return heat_kernel(half_angle<double>(rotation::rotation_quaternion<double>(y)), distribution.time());
 }
 
+/// f(q) over what proposals have as density, up to a factor: at most 1. Proposals are uniform for t ≥ 2, where f is largest
+/// at I, and exp(X_φ), φ ~ N(0, tI), for t < 2: of the density √(π/2) t^{−3/2} Σ_k x_k² e^{−x_k²/2t}/sin²(ω/2), x_k = ω + 2πk.
+template <class T>
+[[nodiscard]] SHEAFNN_HD inline T heat_acceptance(const HalfAngle<T>& half, const T& t) {
+  using std::exp;
+  constexpr double two_pi = 6.283185307179586476925286766559;
+  if (t >= T(2)) {
+    const HalfAngle<T> none{T(0), T(1)};
+    return exp(heat_kernel_of_characters(half, t).log - heat_kernel_of_characters(none, t).log);
+  }
+  const HeatImages<T> at(half, t);
+  T squares = at.omega * at.omega;
+  for (int k = 1; k <= 2; ++k) {
+    const T less = T(two_pi * k) - at.omega, more = T(two_pi * k) + at.omega;
+    squares += less * less * at.up[k - 1] + more * more * at.down[k - 1];
+  }
+  return squares > T(0) ? T(2) * half.sine * at.omega * at.total / squares : T(1);
+}
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
@@ -97,14 +117,6 @@ template <int N, class Scalar>
       detail::heat_kernel_at(distribution, orthonormalised<Scalar, N>("logpdf: p", p, options)).log);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const IsotropicGaussian<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return std::exp(logpdf(distribution, p, options));
-}
-
 /// Derivatives of log f(P). Derivatives in matrices are taken over free matrices; score() is the derivative along
 /// SO(3).
 template <int N, class Scalar>
@@ -125,33 +137,6 @@ template <int N, class Scalar>
   return {static_cast<Scalar>(2 * static_cast<double>(distribution.scale()) * kernel.time_slope), slope * rotation,
           slope * distribution.location()};
 }
-
-}  // namespace sheafnn::rotation
-
-namespace sheafnn::detail {
-
-/// f(q) over what proposals have as density, up to a factor: at most 1. Proposals are uniform for t ≥ 2, where f is largest
-/// at I, and exp(X_φ), φ ~ N(0, tI), for t < 2: of the density √(π/2) t^{−3/2} Σ_k x_k² e^{−x_k²/2t}/sin²(ω/2), x_k = ω + 2πk.
-template <class T>
-[[nodiscard]] SHEAFNN_HD inline T heat_acceptance(const HalfAngle<T>& half, const T& t) {
-  using std::exp;
-  constexpr double two_pi = 6.283185307179586476925286766559;
-  if (t >= T(2)) {
-    const HalfAngle<T> none{T(0), T(1)};
-    return exp(heat_kernel_of_characters(half, t).log - heat_kernel_of_characters(none, t).log);
-  }
-  const HeatImages<T> at(half, t);
-  T squares = at.omega * at.omega;
-  for (int k = 1; k <= 2; ++k) {
-    const T less = T(two_pi * k) - at.omega, more = T(two_pi * k) + at.omega;
-    squares += less * less * at.up[k - 1] + more * more * at.down[k - 1];
-  }
-  return squares > T(0) ? T(2) * half.sine * at.omega * at.total / squares : T(1);
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::rotation {
 
 /// The unit quaternion of a sample's turn PMᵀ, exact, by rejection: a pure function of (stream, id), on the host and on
 /// devices. More than 0.4 of the proposals are accepted, 1 − σ²/8 of them as σ → 0.
@@ -239,22 +224,10 @@ template <int N, class Scalar>
                              detail::heat_averages(distribution.time()).squared_score);
 }
 
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
-template <int N, class Scalar>
-[[nodiscard]] Scalar entropy(const IsotropicGaussian<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
-}
-
 /// Length of the mean, E[P] = r M: r = e^{−σ²}.
 template <int N, class Scalar>
 [[nodiscard]] Scalar mean_resultant(const IsotropicGaussian<N, Scalar>& distribution) {
   return static_cast<Scalar>(std::exp(-distribution.time()));
-}
-
-/// E[P] = r M.
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> mean(const IsotropicGaussian<N, Scalar>& distribution) {
-  return mean_resultant(distribution) * distribution.location();
 }
 
 /// Fisher information of one sample about σ and about each coordinate φ of M ← exp(X_φ) M.

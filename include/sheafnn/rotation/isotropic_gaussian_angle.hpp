@@ -30,36 +30,25 @@ namespace sheafnn::detail {
                          static_cast<int>(parts));
 }
 
+template <int N, class Scalar>
+struct AngleLaw<rotation::IsotropicGaussian<N, Scalar>> {
+  using Distribution = rotation::IsotropicGaussian<N, Scalar>;
+  static constexpr int dimension = N;
+
+  [[nodiscard]] static double pdf(const Distribution& d, double r) {
+    return haar_angle_pdf<N>(r) * heat_angle_ratio(d.time(), r);
+  }
+  [[nodiscard]] static double cdf(const Distribution& d, double r) {
+    return std::min(1.0, heat_angle_mass(d.time(), r));
+  }
+  [[nodiscard]] static double quantile(const Distribution& d, double p) {
+    const double t = d.time();
+    // The density relative to the uniform one is largest at 0: with that everywhere, P = p below the angle sought.
+    const double start = haar_angle_quantile<3>(p / heat_angle_ratio(t, 0));
+    return angle_root(
+        p, 1, start, [t](double r) { return heat_angle_mass(t, r); },
+        [t](double r) { return haar_angle_pdf<3>(r) * heat_angle_ratio(t, r); });
+  }
+};
+
 }  // namespace sheafnn::detail
-
-namespace sheafnn::rotation {
-
-/// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const IsotropicGaussian<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<N>("angle_pdf: r", r);
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) *
-                             detail::heat_angle_ratio(distribution.time(), angle));
-}
-
-/// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const IsotropicGaussian<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  const double mass = detail::heat_angle_mass(distribution.time(), detail::checked_angle<N>("angle_cdf: r", r));
-  return static_cast<Scalar>(std::min(1.0, mass));
-}
-
-/// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_quantile(const IsotropicGaussian<N, Scalar>& distribution,
-                                    std::type_identity_t<Scalar> probability) {
-  const double p = detail::checked_probability("angle_quantile: probability", static_cast<double>(probability));
-  const double t = distribution.time();
-  // The density relative to the uniform one is largest at 0: with that everywhere, P = p below the angle sought.
-  const double start = detail::haar_angle_quantile<3>(p / detail::heat_angle_ratio(t, 0));
-  return static_cast<Scalar>(detail::angle_root(
-      p, 1, start, [t](double r) { return detail::heat_angle_mass(t, r); },
-      [t](double r) { return detail::haar_angle_pdf<3>(r) * detail::heat_angle_ratio(t, r); }));
-}
-
-}  // namespace sheafnn::rotation

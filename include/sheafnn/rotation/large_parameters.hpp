@@ -222,23 +222,6 @@ template <class T, int N>
   return from_blocks<T, N>(form, block);
 }
 
-/// log det(I + X_φ) for large φ.
-template <class T, int N>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM T far_log_determinant(const RotationParameters<T, N>& phi) {
-  const SkewNormalForm<T, N> form = skew_normal_form<T, N>(phi);
-  T sum = T(0);
-  for (int j = 0; j < N / 2; ++j) {
-    const T angle = form.angle[j] * form.scale;
-    if (angle > T(1)) {
-      const T inverse = T(1) / form.angle[j] / form.scale;
-      sum += T(2) * (std::log(form.angle[j]) + std::log(form.scale)) + std::log1p(inverse * inverse);
-    } else {
-      sum += std::log1p(angle * angle);
-    }
-  }
-  return form.scale * T(0) + sum;  // NaN of an infinite φ
-}
-
 }  // namespace sheafnn::detail
 
 namespace sheafnn::detail::exponential {

@@ -38,39 +38,26 @@ struct LeonAngle {
   }
 };
 
+template <int N, class Scalar>
+struct AngleLaw<rotation::LeonCayleyDistribution<N, Scalar>> {
+  using Distribution = rotation::LeonCayleyDistribution<N, Scalar>;
+  static constexpr int dimension = N;
+
+  [[nodiscard]] static double pdf(const Distribution& d, double r) {
+    const double k = static_cast<double>(d.concentration()), sine = std::sin(r / 2), cosine = std::cos(r / 2);
+    const double log_power =
+        k == 0 ? 0 : sine * sine < 0.5 ? k * std::log1p(-sine * sine) : 2 * k * std::log(cosine);
+    return haar_angle_pdf<N>(r) * std::exp(log_power - leon_normaliser<N>(k).log);
+  }
+  [[nodiscard]] static double cdf(const Distribution& d, double r) {
+    const double mass = LeonAngle<N>(static_cast<double>(d.concentration())).mass(r);
+    return N == 3 ? mass : 0.5 + std::copysign(0.5 * mass, r);
+  }
+  [[nodiscard]] static double quantile(const Distribution& d, double p) {
+    const double mass = N == 3 ? p : std::abs(2 * p - 1);
+    const double angle = LeonAngle<N>(static_cast<double>(d.concentration())).angle(mass);
+    return N == 3 ? angle : std::copysign(angle, 2 * p - 1);
+  }
+};
+
 }  // namespace sheafnn::detail
-
-namespace sheafnn::rotation {
-
-/// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const LeonCayleyDistribution<N, Scalar>& distribution,
-                               std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<N>("angle_pdf: r", r);
-  const double k = static_cast<double>(distribution.concentration());
-  const double sine = std::sin(angle / 2), cosine = std::cos(angle / 2);
-  const double log_power = k == 0 ? 0 : sine * sine < 0.5 ? k * std::log1p(-sine * sine) : 2 * k * std::log(cosine);
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) *
-                             std::exp(log_power - detail::leon_normaliser<N>(k).log));
-}
-
-/// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const LeonCayleyDistribution<N, Scalar>& distribution,
-                               std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<N>("angle_cdf: r", r);
-  const double mass = detail::LeonAngle<N>(static_cast<double>(distribution.concentration())).mass(angle);
-  return static_cast<Scalar>(N == 3 ? mass : 0.5 + std::copysign(0.5 * mass, angle));
-}
-
-/// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_quantile(const LeonCayleyDistribution<N, Scalar>& distribution,
-                                    std::type_identity_t<Scalar> probability) {
-  const double p = detail::checked_probability("angle_quantile: probability", static_cast<double>(probability));
-  const double mass = N == 3 ? p : std::abs(2 * p - 1);
-  const double angle = detail::LeonAngle<N>(static_cast<double>(distribution.concentration())).angle(mass);
-  return static_cast<Scalar>(N == 3 ? angle : std::copysign(angle, 2 * p - 1));
-}
-
-}  // namespace sheafnn::rotation

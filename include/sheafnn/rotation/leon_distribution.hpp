@@ -9,18 +9,15 @@
 /// Derived in math, "León's distribution" (2.40), (2.41).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/LU>
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/LU>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
@@ -131,6 +128,7 @@ class LeonCayleyDistribution {
 
  public:
   static constexpr int dimension = N;
+  static constexpr bool isotropic = true;  ///< about its location
   using Scalar = Dtype;
   using Matrix = SquareMatrix<Scalar, N>;
 
@@ -166,14 +164,6 @@ template <int N, class Scalar>
   const SquareMatrix<double, N> location = distribution.location().template cast<double>();
   const double power = detail::log_half_determinant<N>(multiply_nt(rotation, location));
   return static_cast<Scalar>(k * power - detail::leon_normaliser<N>(k).log);
-}
-
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const LeonCayleyDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return std::exp(logpdf(distribution, p, options));
 }
 
 /// Derivatives of log f(P): ∂/∂k = log det((I + Y)/2) − (log Z)′, M̄ = k (I + Y)⁻¹ P, P̄ = k (I + Y)⁻ᵀ M with
@@ -261,22 +251,10 @@ template <int N, class Scalar>
   return static_cast<Scalar>(k * z.slope - z.log);
 }
 
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
-template <int N, class Scalar>
-[[nodiscard]] Scalar entropy(const LeonCayleyDistribution<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
-}
-
 /// Length of the mean, E[P] = r M: r = k/(N − 1 + k).
 template <int N, class Scalar>
 [[nodiscard]] Scalar mean_resultant(const LeonCayleyDistribution<N, Scalar>& distribution) {
   return distribution.concentration() / (Scalar(N - 1) + distribution.concentration());
-}
-
-/// E[P] = r M.
-template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> mean(const LeonCayleyDistribution<N, Scalar>& distribution) {
-  return mean_resultant(distribution) * distribution.location();
 }
 
 }  // namespace sheafnn::rotation

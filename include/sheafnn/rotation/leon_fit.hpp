@@ -6,18 +6,15 @@
 /// exp(X_φ)M, is the skew coordinates of Σ w S. Source: math, "Fits".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/LU>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <stdexcept>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/LU>
-// clang-format on
 
 #include "sheafnn/rotation/exponential.hpp"
 #include "sheafnn/rotation/fit.hpp"

@@ -9,17 +9,14 @@
 /// "Matrix Bingham distribution" (2.53)–(2.55).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Eigenvalues>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
@@ -194,15 +191,6 @@ template <int N, class Scalar>
                              distribution.normaliser().log_scaled);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
-template <int N, class Scalar>
-  requires(N <= 3)
-[[nodiscard]] Scalar pdf(const MatrixBinghamDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return std::exp(logpdf(distribution, p, options));
-}
-
 /// Derivatives of log f(P). For N ≥ 4 the derivatives in A and B, which need the normaliser, are 0.
 template <int N, class Scalar>
 struct MatrixBinghamGradient {
@@ -262,13 +250,6 @@ template <int N, class Scalar>
         0, 1, 1));
   }
   return static_cast<Scalar>(-distribution.normaliser().mean_cost - distribution.normaliser().log_scaled);
-}
-
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
-template <int N, class Scalar>
-  requires(N <= 3)
-[[nodiscard]] Scalar entropy(const MatrixBinghamDistribution<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
 }
 
 /// E[P] = 0: S and S with two rows of the opposite sign are equally likely.

@@ -6,6 +6,9 @@
 /// estimates have |A| = |B|. Source: math, "Matrix Bingham distribution" (2.56) to (2.58).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -14,12 +17,6 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SVD>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"

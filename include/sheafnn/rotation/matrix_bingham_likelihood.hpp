@@ -8,18 +8,15 @@
 /// Source: math, "Matrix Bingham distribution" (2.56) to (2.58).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Eigenvalues>
-// clang-format on
 
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/exponential.hpp"

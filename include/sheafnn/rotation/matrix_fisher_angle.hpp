@@ -60,31 +60,38 @@ template <int N>
   return N == 2 ? sine / (2 * pi) * integral : end * integral * (sine / (0.5 * pi));
 }
 
+template <int N, class Scalar>
+struct AngleLaw<rotation::MatrixFisherDistribution<N, Scalar>> {
+  using Distribution = rotation::MatrixFisherDistribution<N, Scalar>;
+  static constexpr int dimension = N;
+
+  [[nodiscard]] static double pdf(const Distribution& d, double r) {
+    const double sine = std::sin(r / 2);
+    return haar_angle_pdf<N>(r) *
+           matrix_fisher_angle_ratio<N>(d.singular_values(), d.normaliser().log_scaled, sine * sine);
+  }
+  [[nodiscard]] static double cdf(const Distribution& d, double r) {
+    const double mass =
+        matrix_fisher_angle_mass<N>(d.singular_values(), d.normaliser().log_scaled, std::abs(r));
+    return std::clamp(N == 3 ? mass : 0.5 + std::copysign(mass, r), 0.0, 1.0);
+  }
+  [[nodiscard]] static double quantile(const Distribution& d, double p) {
+    const Column<double, N>& s = d.singular_values();
+    const double log_scaled = d.normaliser().log_scaled;
+    const double whole = N == 3 ? 1.0 : 0.5, target = N == 3 ? p : std::abs(p - 0.5);
+    // The density relative to the uniform one is largest at 0: with that everywhere, P = target below the r sought.
+    const double uniform_mass = target / matrix_fisher_angle_ratio<N>(s, log_scaled, 0);
+    const double start = N == 3 ? haar_angle_quantile<N>(uniform_mass) : 2 * pi * uniform_mass;
+    const double r = angle_root(
+        target, whole, start, [&](double x) { return matrix_fisher_angle_mass<N>(s, log_scaled, x); },
+        [&](double x) { return pdf(d, x); });
+    return N == 3 ? r : std::copysign(r, p - 0.5);
+  }
+};
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
-
-/// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const MatrixFisherDistribution<N, Scalar>& distribution,
-                               std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<N>("angle_pdf: r", r);
-  const double sine = std::sin(angle / 2);
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) *
-                             detail::matrix_fisher_angle_ratio<N>(distribution.singular_values(),
-                                                                  distribution.normaliser().log_scaled,
-                                                                  sine * sine));
-}
-
-/// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const MatrixFisherDistribution<N, Scalar>& distribution,
-                               std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<N>("angle_cdf: r", r);
-  const double mass = detail::matrix_fisher_angle_mass<N>(distribution.singular_values(),
-                                                          distribution.normaliser().log_scaled, std::abs(angle));
-  return static_cast<Scalar>(std::clamp(N == 3 ? mass : 0.5 + std::copysign(mass, angle), 0.0, 1.0));
-}
 
 /// angle_cdf at each of the angles of R³. The density is integrated from each angle to the next, by Gauss's formula on parts
 /// that are short beside the width of the density. Absolute error about 1e-12.
@@ -96,8 +103,7 @@ template <class Scalar>
   const auto& s = distribution.singular_values();
   const double width = 0.4 / std::sqrt(1 + s(0) + s(1)), log_scaled = distribution.normaliser().log_scaled;
   const auto density = [&](double r) {
-    const double sine = std::sin(r / 2);
-    return detail::haar_angle_pdf<3>(r) * detail::matrix_fisher_angle_ratio<3>(s, log_scaled, sine * sine);
+    return detail::AngleLaw<MatrixFisherDistribution<3, Scalar>>::pdf(distribution, r);
   };
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < angles.size(); ++i) {
@@ -117,26 +123,6 @@ template <class Scalar>
     probabilities[i] = std::min(1.0, mass);
   }
   return probabilities;
-}
-
-/// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_quantile(const MatrixFisherDistribution<N, Scalar>& distribution,
-                                    std::type_identity_t<Scalar> probability) {
-  const double p = detail::checked_probability("angle_quantile: probability", static_cast<double>(probability));
-  const Column<double, N>& s = distribution.singular_values();
-  const double log_scaled = distribution.normaliser().log_scaled;
-  const double whole = N == 3 ? 1.0 : 0.5, target = N == 3 ? p : std::abs(p - 0.5);
-  // The density relative to the uniform one is largest at 0: with that everywhere, P = target below the r sought.
-  const double uniform_mass = target / detail::matrix_fisher_angle_ratio<N>(s, log_scaled, 0);
-  const double start = N == 3 ? detail::haar_angle_quantile<N>(uniform_mass) : 2 * detail::pi * uniform_mass;
-  const double r = detail::angle_root(
-      target, whole, start, [&](double x) { return detail::matrix_fisher_angle_mass<N>(s, log_scaled, x); },
-      [&](double x) {
-        const double sine = std::sin(x / 2);
-        return detail::haar_angle_pdf<N>(x) * detail::matrix_fisher_angle_ratio<N>(s, log_scaled, sine * sine);
-      });
-  return static_cast<Scalar>(N == 3 ? r : std::copysign(r, p - 0.5));
 }
 
 }  // namespace sheafnn::rotation

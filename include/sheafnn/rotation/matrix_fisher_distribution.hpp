@@ -8,16 +8,13 @@
 /// B 39, 1977.
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SVD>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SVD>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
@@ -157,14 +154,6 @@ template <int N, class Scalar>
   return static_cast<Scalar>(power - distribution.normaliser().log_scaled);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
-template <int N, class Scalar>
-[[nodiscard]] Scalar pdf(const MatrixFisherDistribution<N, Scalar>& distribution,
-                         const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
-                         const SampleOptions<Scalar>& options = {}) {
-  return std::exp(logpdf(distribution, p, options));
-}
-
 }  // namespace sheafnn::rotation
 
 namespace sheafnn::detail {
@@ -229,12 +218,6 @@ template <int N, class Scalar>
     return static_cast<Scalar>(s.dot(detail::integrated_curvature<N>(s, [](double t) { return t; })));
   }
   return static_cast<Scalar>(-normaliser.mean_cost - normaliser.log_scaled);
-}
-
-/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.
-template <int N, class Scalar>
-[[nodiscard]] Scalar entropy(const MatrixFisherDistribution<N, Scalar>& distribution) {
-  return -kl_to_uniform(distribution);
 }
 
 /// A sample, exact, by rejection: a pure function of (stream, id); takes two draws for each proposal, from

@@ -6,6 +6,11 @@
 /// d_j)/(s_i ± s_j) for (F_ij ∓ F_ji)/√2. Source: math, "Fits".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,14 +18,6 @@
 #include <span>
 #include <stdexcept>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
-// clang-format on
 
 #include "sheafnn/rotation/fit.hpp"
 #include "sheafnn/rotation/matrix_fisher_distribution.hpp"

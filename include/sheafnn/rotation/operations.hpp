@@ -1,10 +1,12 @@
 /// \file
-/// Facts about given matrices: how far from orthogonal, whether a rotation at all, by which angle it turns.
+/// Facts about given matrices: how far from orthogonal, whether a rotation at all, by which angle it turns. Also what every
+/// distribution has that has a log density, a KL divergence to uniform, or a length of its mean.
 #pragma once
 
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "sheafnn/core/config.hpp"
@@ -147,6 +149,28 @@ template <class Scalar, int N>
     const Scalar sine = std::hypot(r(2, 1) - r(1, 2), r(0, 2) - r(2, 0), r(1, 0) - r(0, 1));  // 2 sin
     return std::atan2(sine, r(0, 0) + r(1, 1) + r(2, 2) - Scalar(1));                         // 2 cos
   }
+}
+
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
+template <class D, class Scalar = typename D::Scalar>
+  requires requires(const D& d, const typename D::Matrix& p) { logpdf(d, p, SampleOptions<Scalar>()); }
+[[nodiscard]] Scalar pdf(const D& distribution, const std::type_identity_t<typename D::Matrix>& p,
+                         const SampleOptions<Scalar>& options = {}) {
+  return std::exp(logpdf(distribution, p, options));
+}
+
+/// Entropy with respect to normalised Haar measure, in nats: −KL to uniform, at most 0. Takes any distribution.
+template <class D, class Scalar = typename D::Scalar>
+  requires requires(const D& d) { kl_to_uniform(d); }
+[[nodiscard]] Scalar entropy(const D& distribution) {
+  return -kl_to_uniform(distribution);
+}
+
+/// E[P] = r M, a multiple of the location, of a distribution that is isotropic about it. Takes any.
+template <class D>
+  requires(D::isotropic)
+[[nodiscard]] typename D::Matrix mean(const D& distribution) {
+  return mean_resultant(distribution) * distribution.location();
 }
 
 }  // namespace sheafnn::rotation

@@ -27,10 +27,9 @@ namespace sheafnn::rotation {
 enum class RotationParametrisation { householder, cayley, exponential, euler };
 
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 4> rotation_parametrisation_names = {"householder", "cayley",
-                                                                                   "exponential", "euler"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(RotationParametrisation) { return rotation_parametrisation_names; }
+[[nodiscard]] constexpr auto names_of(RotationParametrisation) {
+  return std::array{"householder", "cayley", "exponential", "euler"};
+}
 
 /// \throws std::invalid_argument  unknown name
 [[nodiscard]] inline RotationParametrisation parse_rotation_parametrisation(std::string_view text) {

@@ -91,74 +91,72 @@ template <int N>
   return 2 * std::atan2((1 - kappa) * std::sin(u / 2), (1 + kappa) * std::cos(u / 2));
 }
 
+/// The law of a distribution's rotation angle: density, distribution function and its inverse, of an angle and a probability
+/// in their ranges.
+template <class D>
+struct AngleLaw;
+template <int N, class Scalar>
+struct AngleLaw<rotation::HaarDistribution<N, Scalar>> {
+  static constexpr int dimension = N;
+  template <class D>
+  [[nodiscard]] static double pdf(const D&, double r) {
+    return haar_angle_pdf<N>(r);
+  }
+  template <class D>
+  [[nodiscard]] static double cdf(const D&, double r) {
+    return haar_angle_cdf<N>(r);
+  }
+  template <class D>
+  [[nodiscard]] static double quantile(const D&, double probability) {
+    return haar_angle_quantile<N>(probability);
+  }
+};
+template <int N, class Scalar>
+struct AngleLaw<rotation::CayleyDistribution<N, Scalar>> {
+  static constexpr int dimension = N;
+  template <class D>
+  [[nodiscard]] static double pdf(const D& d, double r) {
+    return haar_angle_pdf<N>(r) * cayley_angle_ratio<N>(static_cast<double>(d.concentration()), r);
+  }
+  template <class D>
+  [[nodiscard]] static double cdf(const D& d, double r) {
+    return cayley_angle_cdf<N>(static_cast<double>(d.concentration()), r);
+  }
+  template <class D>
+  [[nodiscard]] static double quantile(const D& d, double probability) {
+    return cayley_angle_quantile<N>(static_cast<double>(d.concentration()), probability);
+  }
+};
+/// Of θ − μ in [−π, π].
+template <class Scalar>
+struct AngleLaw<rotation::WrappedCauchy<Scalar>> : AngleLaw<rotation::CayleyDistribution<2, Scalar>> {};
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
 
-/// Density of the rotation angle of a uniform rotation. \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const HaarDistribution<N, Scalar>&, std::type_identity_t<Scalar> r) {
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(detail::checked_angle<N>("angle_pdf: r", r)));
+/// Density of the rotation angle of PMᵀ, in [−π, π] (N = 2) or [0, π] (N = 3); of wrapped Cauchy distributions of θ − μ.
+///
+/// \throws std::invalid_argument  r is out of its range
+template <class D, class Scalar = typename D::Scalar>
+[[nodiscard]] Scalar angle_pdf(const D& distribution, std::type_identity_t<Scalar> r) {
+  using Law = detail::AngleLaw<D>;
+  return static_cast<Scalar>(Law::pdf(distribution, detail::checked_angle<Law::dimension>("angle_pdf: r", r)));
 }
 /// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const HaarDistribution<N, Scalar>&, std::type_identity_t<Scalar> r) {
-  return static_cast<Scalar>(detail::haar_angle_cdf<N>(detail::checked_angle<N>("angle_cdf: r", r)));
+template <class D, class Scalar = typename D::Scalar>
+[[nodiscard]] Scalar angle_cdf(const D& distribution, std::type_identity_t<Scalar> r) {
+  using Law = detail::AngleLaw<D>;
+  return static_cast<Scalar>(Law::cdf(distribution, detail::checked_angle<Law::dimension>("angle_cdf: r", r)));
 }
 /// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_quantile(const HaarDistribution<N, Scalar>&, std::type_identity_t<Scalar> probability) {
-  static_assert(N == 2 || N == 3, "one angle describes a rotation of R² or R³");
-  return static_cast<Scalar>(detail::haar_angle_quantile<N>(
-      detail::checked_probability("angle_quantile: probability", static_cast<double>(probability))));
-}
-
-/// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const CayleyDistribution<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<N>("angle_pdf: r", r);
-  const double kappa = static_cast<double>(distribution.concentration());
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) * detail::cayley_angle_ratio<N>(kappa, angle));
-}
-/// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const CayleyDistribution<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  return static_cast<Scalar>(detail::cayley_angle_cdf<N>(static_cast<double>(distribution.concentration()),
-                                                         detail::checked_angle<N>("angle_cdf: r", r)));
-}
-/// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
-template <int N, class Scalar>
-[[nodiscard]] Scalar angle_quantile(const CayleyDistribution<N, Scalar>& distribution,
-                                    std::type_identity_t<Scalar> probability) {
-  static_assert(N == 2 || N == 3, "one angle describes a rotation of R² or R³");
+template <class D, class Scalar = typename D::Scalar>
+[[nodiscard]] Scalar angle_quantile(const D& distribution, std::type_identity_t<Scalar> probability) {
+  using Law = detail::AngleLaw<D>;
+  static_assert(Law::dimension == 2 || Law::dimension == 3, "one angle describes a rotation of R² or R³");
+  const double p = static_cast<double>(probability);
   return static_cast<Scalar>(
-      detail::cayley_angle_quantile<N>(static_cast<double>(distribution.concentration()),
-                                       detail::checked_probability("angle_quantile: probability",
-                                                                   static_cast<double>(probability))));
-}
-
-/// Density of θ − μ in [−π, π] with respect to d(θ − μ). \throws std::invalid_argument  r is not in [−π, π]
-template <class Scalar>
-[[nodiscard]] Scalar angle_pdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  const double angle = detail::checked_angle<2>("angle_pdf: r", r);
-  return static_cast<Scalar>(
-      detail::haar_angle_pdf<2>(angle) *
-      detail::cayley_angle_ratio<2>(static_cast<double>(distribution.concentration()), angle));
-}
-/// P(−π ≤ θ − μ ≤ r). \throws std::invalid_argument  r is not in [−π, π]
-template <class Scalar>
-[[nodiscard]] Scalar angle_cdf(const WrappedCauchy<Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  return static_cast<Scalar>(detail::cayley_angle_cdf<2>(static_cast<double>(distribution.concentration()),
-                                                         detail::checked_angle<2>("angle_cdf: r", r)));
-}
-/// The inverse of angle_cdf. \throws std::invalid_argument  the probability is not in [0, 1]
-template <class Scalar>
-[[nodiscard]] Scalar angle_quantile(const WrappedCauchy<Scalar>& distribution,
-                                    std::type_identity_t<Scalar> probability) {
-  return static_cast<Scalar>(
-      detail::cayley_angle_quantile<2>(static_cast<double>(distribution.concentration()),
-                                       detail::checked_probability("angle_quantile: probability",
-                                                                   static_cast<double>(probability))));
+      Law::quantile(distribution, detail::checked_probability("angle_quantile: probability", p)));
 }
 
 }  // namespace sheafnn::rotation

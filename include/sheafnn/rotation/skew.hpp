@@ -29,6 +29,16 @@ template <int N>
 /// The same, row by row.
 [[nodiscard]] SHEAFNN_HD constexpr int row_by_row(int i, int j) { return i * (i - 1) / 2 + j; }
 
+/// φ from the strictly lower triangle alone.
+template <class T, int N>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> lower_triangle(const SquareMatrix<T, N>& a) {
+  RotationParameters<T, N> phi;
+  SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
+    SHEAFNN_UNROLL for (int i = j + 1; i < N; ++i) phi(column_by_column<N>(i, j)) = a(i, j);
+  }
+  return phi;
+}
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
@@ -46,24 +56,6 @@ template <class T, int N>
   }
   return r;
 }
-
-}  // namespace sheafnn::rotation
-
-namespace sheafnn::detail {
-
-/// φ from the strictly lower triangle alone.
-template <class T, int N>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> lower_triangle(const SquareMatrix<T, N>& a) {
-  RotationParameters<T, N> phi;
-  SHEAFNN_UNROLL for (int j = 0; j < N; ++j) {
-    SHEAFNN_UNROLL for (int i = j + 1; i < N; ++i) phi(column_by_column<N>(i, j)) = a(i, j);
-  }
-  return phi;
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::rotation {
 
 /// φ of a skew-symmetric matrix; of any other matrix A, φ of its skew part (A − Aᵀ)/2. Takes any numbers.
 template <class T, int N>

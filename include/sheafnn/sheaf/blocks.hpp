@@ -62,16 +62,4 @@ template <class T, int R, int C>
   return block_product(block_product(scale, degree), scale);
 }
 
-/// Backward of diagonal_block for symmetric B̄: D̄ += S B̄ S, S̄ += B̄ S D + D S B̄ (symmetric). Takes any blocks.
-template <class T, int R, int C>
-SHEAFNN_HD SHEAFNN_INLINE void diagonal_block_backward(const Eigen::Matrix<T, R, C>& scale,
-                                                       const Eigen::Matrix<T, R, C>& degree,
-                                                       const Eigen::Matrix<T, R, C>& block_bar,
-                                                       Eigen::Matrix<T, R, C>& scale_bar,
-                                                       Eigen::Matrix<T, R, C>& degree_bar) {
-  degree_bar += block_product(block_product(scale, block_bar), scale);
-  const Eigen::Matrix<T, R, C> half = block_product(block_product(block_bar, scale), degree);
-  scale_bar += half + block_transpose(half);
-}
-
 }  // namespace sheafnn::sheaf

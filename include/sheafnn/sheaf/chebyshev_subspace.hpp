@@ -9,6 +9,10 @@
 /// 219 (2006), algorithm 4.3 (the filter), without its outer loop.
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,13 +20,6 @@
 #include <limits>
 #include <stdexcept>
 #include <utility>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-// clang-format on
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"

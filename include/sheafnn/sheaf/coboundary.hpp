@@ -5,15 +5,12 @@
 /// the edges of u. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian" (1.1).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <limits>
 #include <type_traits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -123,12 +120,6 @@ template <class Family, class Scalar>
   Eigen::SparseMatrix<Scalar> r(sheaf.edge_dimension(), sheaf.node_dimension());
   r.setFromTriplets(entries.begin(), entries.end());
   return r;
-}
-
-/// δᵀ as a sparse (nD) × (mD) matrix. \throws as coboundary_matrix()
-template <class Family, class Scalar>
-[[nodiscard]] Eigen::SparseMatrix<Scalar> coboundary_transpose_matrix(const CellularSheaf<Family, Scalar>& sheaf) {
-  return coboundary_matrix(sheaf).transpose();
 }
 
 }  // namespace sheafnn::sheaf

@@ -39,10 +39,9 @@ enum class ConnectionSource : std::uint8_t {
   random_nodes   ///< a control: a random frame per node
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> connection_source_names = {"features", "random-edges",
-                                                                            "random-nodes"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(ConnectionSource) { return connection_source_names; }
+[[nodiscard]] constexpr auto names_of(ConnectionSource) {
+  return std::array{"features", "random-edges", "random-nodes"};
+}
 
 /// How a connection is computed.
 struct ConnectionOptions {

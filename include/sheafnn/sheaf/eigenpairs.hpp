@@ -8,6 +8,9 @@
 /// computed in double.
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,12 +20,6 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Eigenvalues>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"

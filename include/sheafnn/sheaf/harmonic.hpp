@@ -6,18 +6,15 @@
 /// "Harmonic space".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/Eigenvalues>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"

@@ -10,6 +10,9 @@
 /// extension".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -19,12 +22,6 @@
 #include <string>
 #include <type_traits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"

@@ -6,6 +6,9 @@
 /// "sheaf Laplacian"; math: "Coboundary and Laplacian" (1.2).
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <algorithm>
 #include <cassert>
 #include <limits>
@@ -13,18 +16,11 @@
 #include <type_traits>
 #include <vector>
 
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
-
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 #include "sheafnn/sheaf/family.hpp"
-#include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
@@ -109,7 +105,7 @@ class SheafLaplacian {
       } else {
         const Scalar weight = sheaf.edge_weight(e);
         const OffDiagonalBlock q = (weight * weight) * transport<Family, Scalar>(sheaf.map(a), sheaf.map(b));
-        block = off_diagonal_block<Family, Scalar>(scale(graph.source(a)), q, scale(graph.target(a)));
+        block = -block_product(block_product(scale(graph.source(a)), q), scale(graph.target(a)));
       }
       off_diagonal_[static_cast<std::size_t>(a)] = block;
       off_diagonal_[static_cast<std::size_t>(b)] = block_transpose(block);

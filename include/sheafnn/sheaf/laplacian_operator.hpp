@@ -5,14 +5,11 @@
 ///     Eigen::ConjugateGradient<Operator, Eigen::Lower | Eigen::Upper, Eigen::IdentityPreconditioner> solver(op);
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/SparseCore>
 #include <cassert>
 #include <cmath>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"

@@ -8,6 +8,11 @@
 /// The functions are templates so that only programs that call them compile Eigen's decompositions, which take fifteen seconds.
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
+#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,13 +20,7 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/eigen.hpp"
 #include "sheafnn/random/stream.hpp"
-
-// core/eigen.hpp goes before other parts of Eigen.
-#include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-#include <Eigen/SVD>
 
 namespace sheafnn::detail {
 

@@ -36,9 +36,7 @@ enum class FrameGauge : std::uint8_t {
   pivots  ///< a basis that depends on the space alone, for data whose singular values repeat
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 2> frame_gauge_names = {"signs", "pivots"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(FrameGauge) { return frame_gauge_names; }
+[[nodiscard]] constexpr auto names_of(FrameGauge) { return std::array{"signs", "pivots"}; }
 
 }  // namespace sheafnn::sheaf
 

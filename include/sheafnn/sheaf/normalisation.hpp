@@ -28,9 +28,7 @@ namespace sheafnn::sheaf {
 enum class Normalisation { none, block, augmented, degree };
 
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 4> normalisation_names = {"none", "block", "augmented", "degree"};
-/// Its texts, for to_string() and parse_name().
-[[nodiscard]] constexpr const auto& names_of(Normalisation) { return normalisation_names; }
+[[nodiscard]] constexpr auto names_of(Normalisation) { return std::array{"none", "block", "augmented", "degree"}; }
 
 /// \throws std::invalid_argument  unknown name
 [[nodiscard]] inline Normalisation parse_normalisation(std::string_view text) {

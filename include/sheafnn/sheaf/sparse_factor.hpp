@@ -5,18 +5,15 @@
 /// degree of its nodes). So the number of entries of M is known before anything is factorised.
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/OrderingMethods>
+#include <Eigen/SparseCholesky>
+#include <Eigen/SparseCore>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/OrderingMethods>
-#include <Eigen/SparseCholesky>
-#include <Eigen/SparseCore>
-// clang-format on
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"

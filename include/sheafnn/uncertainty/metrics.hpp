@@ -17,13 +17,6 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 
-namespace sheafnn::uncertainty {
-
-/// Bins of the reliability diagram and the ECE (math: M = 15).
-inline constexpr Index default_bins = 15;
-
-}  // namespace sheafnn::uncertainty
-
 namespace sheafnn::detail {
 
 /// Checks a number of values that is a product, which may overflow as an Index; `factors` names the numbers in `sizes`.
@@ -108,9 +101,28 @@ inline void check_predictions(std::string_view name, std::span<const double> val
   return std::max_element(row, row + class_count) - row;
 }
 
+/// Calls use(F1) for every class, 2 TP / (2 TP + FP + FN); NaN for a class that neither labels nor predictions have.
+template <class Use>
+void for_f1(std::span<const Index> confusion, Index class_count, const Use& use) {
+  require(class_count >= 1, "class_count", class_count, "must be at least 1");
+  require_product("confusion", confusion.size(), "classes * classes", {class_count, class_count});
+  for (Index c = 0; c < class_count; ++c) {
+    Index labelled = 0, predicted = 0;
+    for (Index k = 0; k < class_count; ++k) {
+      labelled += confusion[static_cast<std::size_t>(c * class_count + k)];
+      predicted += confusion[static_cast<std::size_t>(k * class_count + c)];
+    }
+    const double hits = static_cast<double>(confusion[static_cast<std::size_t>(c * class_count + c)]);
+    use(2 * hits / static_cast<double>(labelled + predicted));  // 2 TP + FN + FP
+  }
+}
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::uncertainty {
+
+/// Bins of the reliability diagram and the ECE (math: M = 15).
+inline constexpr Index default_bins = 15;
 
 /// Share of the nodes whose most probable class is their label.
 ///
@@ -141,30 +153,6 @@ namespace sheafnn::uncertainty {
   }
   return counts;
 }
-
-}  // namespace sheafnn::uncertainty
-
-namespace sheafnn::detail {
-
-/// Calls use(F1) for every class, 2 TP / (2 TP + FP + FN); NaN for a class that neither labels nor predictions have.
-template <class Use>
-void for_f1(std::span<const Index> confusion, Index class_count, const Use& use) {
-  require(class_count >= 1, "class_count", class_count, "must be at least 1");
-  require_product("confusion", confusion.size(), "classes * classes", {class_count, class_count});
-  for (Index c = 0; c < class_count; ++c) {
-    Index labelled = 0, predicted = 0;
-    for (Index k = 0; k < class_count; ++k) {
-      labelled += confusion[static_cast<std::size_t>(c * class_count + k)];
-      predicted += confusion[static_cast<std::size_t>(k * class_count + c)];
-    }
-    const double hits = static_cast<double>(confusion[static_cast<std::size_t>(c * class_count + c)]);
-    use(2 * hits / static_cast<double>(labelled + predicted));  // 2 TP + FN + FP
-  }
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::uncertainty {
 
 /// F1 of every class, 2 TP / (2 TP + FP + FN); 0 for a class that neither labels nor predictions have.
 ///

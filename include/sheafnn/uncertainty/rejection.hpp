@@ -39,6 +39,33 @@ inline void check_classes(std::span<const std::int32_t> labels, std::span<const 
   }
 }
 
+/// The nodes of both sets, in decreasing order of the measure.
+///
+/// \throws std::invalid_argument  a node out of range, or a measure of NaN
+[[nodiscard]] inline std::vector<RankedNode> detection_ranking(std::span<const double> measure,
+                                                               std::span<const std::int32_t> positives,
+                                                               std::span<const std::int32_t> negatives) {
+  std::vector<RankedNode> ranking;
+  const auto add = [&](std::span<const std::int32_t> nodes, const char* name, bool positive) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::size_t u = static_cast<std::size_t>(nodes[i]);
+      if (nodes[i] < 0 || u >= measure.size()) {
+        throw_invalid_argument(concat(name, "[", i, "]"), nodes[i],
+                               concat("must be between 0 and ", static_cast<Index>(measure.size()) - 1));
+      }
+      if (std::isnan(measure[u])) {
+        throw_invalid_argument(concat("measure[", u, "]"), measure[u], "must be a number");
+      }
+      ranking.push_back({measure[u], positive});
+    }
+  };
+  add(positives, "positives", true);
+  add(negatives, "negatives", false);
+  std::sort(ranking.begin(), ranking.end(),
+            [](const RankedNode& a, const RankedNode& b) { return a.probability > b.probability; });
+  return ranking;
+}
+
 }  // namespace sheafnn::detail
 
 namespace sheafnn::uncertainty {
@@ -118,41 +145,6 @@ struct DetectionCurve {
   double roc_auc = 0;  ///< probability that a positive has more of the measure than a negative, ties half
   double average_precision = 0;  ///< area under the precision-recall curve, by steps without interpolation
 };
-
-}  // namespace sheafnn::uncertainty
-
-namespace sheafnn::detail {
-
-/// The nodes of both sets, in decreasing order of the measure.
-///
-/// \throws std::invalid_argument  a node out of range, or a measure of NaN
-[[nodiscard]] inline std::vector<RankedNode> detection_ranking(std::span<const double> measure,
-                                                               std::span<const std::int32_t> positives,
-                                                               std::span<const std::int32_t> negatives) {
-  std::vector<RankedNode> ranking;
-  const auto add = [&](std::span<const std::int32_t> nodes, const char* name, bool positive) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const std::size_t u = static_cast<std::size_t>(nodes[i]);
-      if (nodes[i] < 0 || u >= measure.size()) {
-        throw_invalid_argument(concat(name, "[", i, "]"), nodes[i],
-                               concat("must be between 0 and ", static_cast<Index>(measure.size()) - 1));
-      }
-      if (std::isnan(measure[u])) {
-        throw_invalid_argument(concat("measure[", u, "]"), measure[u], "must be a number");
-      }
-      ranking.push_back({measure[u], positive});
-    }
-  };
-  add(positives, "positives", true);
-  add(negatives, "negatives", false);
-  std::sort(ranking.begin(), ranking.end(),
-            [](const RankedNode& a, const RankedNode& b) { return a.probability > b.probability; });
-  return ranking;
-}
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::uncertainty {
 
 /// Area under the ROC curve of detecting `positives` among `negatives` by a measure. It is the probability that a positive
 /// node has a larger measure than a negative node, ties counting half. 0.5: it does not tell them apart.

@@ -249,7 +249,7 @@ std::shared_ptr<Ticket> ticket_of(std::int64_t number) {
 /// Texts of the activations, in the order of their numbers.
 [[nodiscard]] nb::list activation_texts() {
   nb::list r;
-  for (const std::string_view name : sheafnn::layers::activation_names) r.append(std::string(name));
+  for (const std::string_view name : names_of(sheafnn::layers::Activation())) r.append(std::string(name));
   return r;
 }
 

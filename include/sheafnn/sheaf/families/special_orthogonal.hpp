@@ -5,15 +5,12 @@
 /// "Rotations".
 #pragma once
 
+#include "sheafnn/core/eigen.hpp"
+
+#include <Eigen/LU>
 #include <cmath>
 #include <limits>
 #include <string_view>
-
-// core/eigen.hpp goes before other parts of Eigen.
-// clang-format off
-#include "sheafnn/core/eigen.hpp"
-#include <Eigen/LU>
-// clang-format on
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/random/stream.hpp"
