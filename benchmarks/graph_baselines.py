@@ -46,6 +46,7 @@ import sheafnn
 WIDTH = 48
 SHEAVES = ["nsd-diagonal", "nsd-special-orthogonal", "bsnn-diagonal", "bsnn-special-orthogonal", "nsd-identity"]
 BASELINES = ["gin", "gcn"]
+PROGRAM_TIMES = 10  # how many times as many epochs the program trains for, whose time is known to some milliseconds
 TORCH = {f"torch-{name}": name for name in SHEAVES if name != "nsd-identity"}
 
 
@@ -193,13 +194,13 @@ def seconds_of_epoch(name, path, graphs, options):
     if name in BASELINES or name in TORCH:
         *_, seconds, without = train_baseline(name, graphs, 0, options)
         return statistics.median(seconds), statistics.median(without)
-    used = [train_sheaf(name, path, options, [0], epochs)[1] for epochs in (1, options.epochs)]
-    return ((used[1] - used[0]) / (options.epochs - 1),) * 2
+    used = [train_sheaf(name, path, options, [0], epochs)[1] for epochs in (1, PROGRAM_TIMES * options.epochs)]
+    return ((used[1] - used[0]) / (PROGRAM_TIMES * options.epochs - 1),) * 2
 
 
 def speed(options, figures):
     """Medians over some runs, in turn for all networks."""
-    options.patience = options.epochs
+    options.patience = PROGRAM_TIMES * options.epochs
     for path in options.files:
         graphs = sheafnn.load_graphs(path)
         times = {name: [] for name in options.networks}

@@ -214,23 +214,27 @@ void LayerNorm<S>::forward_rows(const NormWeights<const S>& weights, Index count
   const S* shift = weights.shift.data();
   detail::with_packs<S>(width_, [&]<int Packs>() {
     const Index width = Packs > 0 ? Packs * row_lanes<S> : width_;
-    detail::RowMoments<S> near[4];
-    for (Index u = 0; u < count;) {
-      Index rows = 1;
-      if constexpr (Packs > 0) rows = count - u >= 4 ? 4 : 1;
-      if (Packs > 0 && rows == 4) {
-        if constexpr (Packs > 0) detail::four_row_moments<Packs>(x, epsilon, near);
-      } else {
-        near[0] = detail::row_moments<Packs>(width, x, epsilon);
+    const auto write_row = [&](const detail::RowMoments<S>& of_row) SHEAFNN_INLINE_LAMBDA {
+      detail::for_row_tiles<S, Packs>(width, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
+        const kernels::Moments<T> norm{T(of_row.mean), T(of_row.inverse)};
+        c.store(y + c, norm.forward(c.load(scale + c), c.load(shift + c), c.load(x + c)));
+      });
+      x += width;
+      y += width;
+    };
+    Index u = 0;
+    if constexpr (Packs > 0) {
+      for (; count - u >= 4; u += 4) {
+        detail::RowMoments<S> near[4];
+        detail::four_row_moments<Packs>(x, epsilon, near);
+        if (moments != nullptr) std::copy_n(near, 4, moments + u);
+        for (const detail::RowMoments<S>& of_row : near) write_row(of_row);
       }
-      if (moments != nullptr) std::copy_n(near, rows, moments + u);
-      for (const Index end = u + rows; u < end; ++u, x += width, y += width) {
-        const detail::RowMoments<S> of_row = near[rows - (end - u)];
-        detail::for_row_tiles<S, Packs>(width, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
-          const kernels::Moments<T> norm{T(of_row.mean), T(of_row.inverse)};
-          c.store(y + c, norm.forward(c.load(scale + c), c.load(shift + c), c.load(x + c)));
-        });
-      }
+    }
+    for (; u < count; ++u) {
+      const detail::RowMoments<S> of_row = detail::row_moments<Packs>(width, x, epsilon);
+      if (moments != nullptr) moments[u] = of_row;
+      write_row(of_row);
     }
   });
 }
