@@ -112,7 +112,8 @@ void check_rows_alone(Index width) {
     partial[i].resize(static_cast<std::size_t>(2 * width));
     std::vector<Moments> moments(rows);
     for (Index u = 0; u < rows; u += at_once) {
-      norm.forward_rows({scale, shift}, at_once, x.data() + u * width, y[i].data() + u * width, moments.data() + u);
+      norm.forward_rows({scale, shift}, at_once, x.data() + u * width, y[i].data() + u * width,
+                        moments.data() + u);
       norm.backward_rows({scale, shift}, at_once, x.data() + u * width, moments.data() + u, bar.data() + u * width,
                          x_bar[i].data() + u * width, partial[i].data());
     }

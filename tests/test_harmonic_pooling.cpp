@@ -21,7 +21,8 @@ using Matrix = Cochain<double>;
 
 /// Graphs of 4, 1 and 5 nodes.
 Graph union_of_graphs() {
-  Graph graph(10, std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 2}, {5, 6}, {5, 7}, {6, 7}, {7, 8}, {8, 9}});
+  Graph graph(10,
+              std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 2}, {5, 6}, {5, 7}, {6, 7}, {7, 8}, {8, 9}});
   graph.set_graphs({0, 4, 5, 10});
   return graph;
 }

@@ -303,12 +303,13 @@ SHEAFNN_INLINE void four_sums(const Pack<S, W> (&in)[4], S* out) {
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
   constexpr int lanes_of_chunk = W / Pack<S, W>::chunks;
   if constexpr (lanes_of_chunk >= 4) {
-    const auto a = four_lanes<lanes_of_chunk>(chunks_added(in[0])), b = four_lanes<lanes_of_chunk>(chunks_added(in[1]));
-    const auto c = four_lanes<lanes_of_chunk>(chunks_added(in[2])), d = four_lanes<lanes_of_chunk>(chunks_added(in[3]));
+    const auto a = four_lanes<lanes_of_chunk>(chunks_added(in[0])),
+               b = four_lanes<lanes_of_chunk>(chunks_added(in[1]));
+    const auto c = four_lanes<lanes_of_chunk>(chunks_added(in[2])),
+               d = four_lanes<lanes_of_chunk>(chunks_added(in[3]));
     const auto ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
     const auto cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    const auto sums =
-        __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    const auto sums = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
     std::memcpy(out, &sums, 4 * sizeof(S));
     return;
   }
