@@ -40,10 +40,14 @@ class Setting:
     filters: tuple[int, ...] = ()  # fixed stalk coordinates: 1 low-pass, -1 high-pass
     input_dropout: float = 0.5
     dropout: float = 0.3
-    # What a network has in place of diffusion_step(), of the encoder's output as X_1, and of read_pair().
+    # What a network has in place of diffusion_step(), of the encoder's output as X_1, of read_pair(), of outputs_of(), and of
+    # householder() of tanh.
     step: Any = None
     start: Any = None
     read: Any = None
+    output: Any = None
+    rotation: Any = None
+    spread: tuple[float, float] = (0.0, 0.025)  # of the posterior: what is taken from its raw numbers, and ε of equation (3.11)
 
     @property
     def rotations(self) -> bool:
@@ -226,11 +230,14 @@ class Posterior:
         self.given = mean.shape[1] == 0  # is the distribution around given maps?
         self.mean = ops.tanh(mean)
         if setting.rotations:
-            self.rotation = ops.given_maps if self.given else householder(ops, self.mean, setting.stalk)
+            self.rotation = (ops.given_maps if self.given else setting.rotation(ops, mean) if setting.rotation
+                             else householder(ops, self.mean, setting.stalk))
         if spread is None:
             return
+        shift, least = setting.spread
+        spread = spread - shift if shift else spread
         if setting.rotations:
-            gamma = 0.95 * ops.sigmoid(spread[:, 0]) + 0.025
+            gamma = (1 - 2 * least) * ops.sigmoid(spread[:, 0]) + least
             self.kappa = (1 - gamma) / (1 + gamma)
         else:
             self.log_sigma = -ops.elu(-spread)
@@ -335,6 +342,11 @@ def diffusion_step(ops: Any, setting: Setting, parameters: Arrays, layer: int, x
     return (stretch * x.reshape(y.shape) - ops.elu(z)).reshape(x.shape)
 
 
+def outputs_of(ops: Any, parameters: Arrays, x: Any) -> Any:
+    """Equation (3.7)."""
+    return ops.log_softmax(x @ parameters["lin2.weight"].T + parameters["lin2.bias"])
+
+
 def forward(ops: Any, setting: Setting, parameters: Arrays, passes: list[Any]) -> tuple[list[Any], Any]:
     """Log-probabilities, n × C, of as many passes as there are elements of draws; they share the posterior. And KL,
     0 for deterministic networks."""
@@ -373,7 +385,7 @@ def forward(ops: Any, setting: Setting, parameters: Arrays, passes: list[Any]) -
             else:
                 maps = ops.given_maps
             x, before = (setting.step or diffusion_step)(ops, setting, parameters, layer, x, before, dropped(x, keep), maps, weights), x
-        outputs.append(ops.log_softmax(x @ parameters["lin2.weight"].T + parameters["lin2.bias"]))
+        outputs.append((setting.output or outputs_of)(ops, parameters, x))
     return outputs, kl
 
 

@@ -30,14 +30,33 @@ def linear(forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Cal
     return Function.apply
 
 
-class Operations:
-    """Operations on a graph."""
+class Functions:
+    """Operations that need no graph."""
 
-    def __init__(self, graph: Graph, dtype: torch.dtype, compiled: bool):
+    def __init__(self, compiled: bool):
         self.tanh, self.exp, self.log1p, self.sqrt = torch.tanh, torch.exp, torch.log1p, torch.sqrt
         self.where, self.concatenate, self.stack, self.kron = torch.where, torch.cat, torch.stack, torch.kron
         self.sigmoid, self.elu, self.log_softmax = torch.sigmoid, F.elu, functools.partial(F.log_softmax, dim=-1)
-        self.nodes, self.compiled = graph.nodes, compiled
+        self.compiled = compiled
+
+    def products(self, a: Any, b: Any) -> Any:
+        return (a[:, :, :, None] * b[:, None]).sum(2) if self.compiled else torch.bmm(a, b)
+
+    @staticmethod
+    def transposed(x: Any) -> Any:
+        return x.transpose(-1, -2)
+
+    @staticmethod
+    def eye(d: int, like: Any) -> Any:
+        return torch.eye(d, dtype=like.dtype)
+
+
+class Operations(Functions):
+    """Operations on a graph."""
+
+    def __init__(self, graph: Graph, dtype: torch.dtype, compiled: bool):
+        super().__init__(compiled)
+        self.nodes = graph.nodes
         source, target, reverse = (torch.from_numpy(index) for index in (graph.source, graph.target, graph.reverse))
         self.source = source
         offsets = torch.from_numpy(graph.offsets)
@@ -105,17 +124,6 @@ class Operations:
                 return None, derivative(ctx.saved_tensors[0], bar)
 
         self.input_product = lambda keep, weight: Product.apply(values if keep is None else values * keep, weight)
-
-    def products(self, a: Any, b: Any) -> Any:
-        return (a[:, :, :, None] * b[:, None]).sum(2) if self.compiled else torch.bmm(a, b)
-
-    @staticmethod
-    def transposed(x: Any) -> Any:
-        return x.transpose(-1, -2)
-
-    @staticmethod
-    def eye(d: int, like: Any) -> Any:
-        return torch.eye(d, dtype=like.dtype)
 
 
 class Draws:

@@ -3,10 +3,14 @@
 
 usage: graph_baselines.py accuracy FIGURES.json FILE.npz... [--networks NAME,...] [--folds N] [--epochs N] [--patience N]
        graph_baselines.py speed FIGURES.json FILE.npz... [--networks NAME,...] [--epochs N] [--runs N]
+       graph_baselines.py check FIGURES.json FILE.npz... [--networks NAME,...]
 
-FIGURES.json   the file that the figures are added to (docs/results/figures/graphs.json)
+FIGURES.json   the file that the figures are added to (docs/results/figures/graphs.json); check leaves it alone
 FILE.npz       sets of graphs with published folds (docs/data.md, "Sets of graphs")
---networks     gin, gcn, nsd-identity, nsd-diagonal, nsd-special-orthogonal, bsnn-diagonal, bsnn-special-orthogonal
+--networks     gin, gcn, nsd-identity, nsd-diagonal, nsd-special-orthogonal, bsnn-diagonal, bsnn-special-orthogonal; and, except of
+               accuracy, torch-nsd-diagonal, …: the same networks in plain PyTorch (graph_network.py), with the same equations
+check          compares test predictions of graph_network.py with the program's, for the same weights: exactly without a posterior, and
+               within the chance of 200 samples with one
 --program PATH the program graphs (default: build/release/examples/graphs)
 --folds N      number of folds, from the first
 --epochs, --patience, --batch-size, --layers, --lr   of every network
@@ -18,17 +22,20 @@ are trained by the program graphs.
 
 Seconds of an epoch are processor time on one thread: training, and the evaluation of validation and test graphs. Of the program they
 are the time of a training of many epochs, less the time of one epoch. Batches of PyTorch Geometric come from its DataLoader; "without
-batching" leaves out the time in which it puts graphs together.
+batching" leaves out the time in which it puts graphs together. All validation and test graphs are one batch, put together once. The
+optimiser of PyTorch is fused.
 
 Needs the package sheafnn, and torch and torch_geometric from PyPI.
 """
 import argparse
+import csv
 import json
 import pathlib
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
@@ -39,21 +46,31 @@ import sheafnn
 WIDTH = 48
 SHEAVES = ["nsd-diagonal", "nsd-special-orthogonal", "bsnn-diagonal", "bsnn-special-orthogonal", "nsd-identity"]
 BASELINES = ["gin", "gcn"]
+PROGRAM_TIMES = 10  # how many times as many epochs the program trains for, whose time is known to some milliseconds
+TORCH = {f"torch-{name}": name for name in SHEAVES if name != "nsd-identity"}
 
 
-def train_sheaf(name, path, options, folds, epochs):
-    """Trains a network by the program graphs: test accuracy and best epoch of each fold, and processor seconds."""
+def command_of(name, path, options, epochs):
+    """The program graphs with a network."""
     model, maps = name.split("-", 1)
-    command = [
+    return [
         options.program, path, "--model", model, "--maps", maps, "--stalk-dim", "3", "--channels", WIDTH // 3, "--pooling", "sum",
         "--layers", options.layers, "--epochs", epochs, "--patience", options.patience, "--batch-size", options.batch_size, "--lr",
         options.lr, "--layer-norm", "--readout-layers", 2, "--dropout", 0, "--weight-decay", 0, "--sheaf-decay", 0, "--threads", 1,
         "--seed", 0,
     ]
+
+
+def run(command):
+    """What a command prints."""
+    return subprocess.run([str(word) for word in command], check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def train_sheaf(name, path, options, folds, epochs):
+    """Trains a network by the program graphs: test accuracy and best epoch of each fold, and processor seconds."""
     rows, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
     for fold in folds:
-        done = subprocess.run([str(word) for word in (*command, "--fold", fold)], check=True, text=True, stdout=subprocess.PIPE)
-        fields = done.stdout.splitlines()[2].split()
+        fields = run([*command_of(name, path, options, epochs), "--fold", fold]).splitlines()[2].split()
         rows.append((float(fields[3]) / 100, int(fields[1])))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return rows, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -63,7 +80,14 @@ def network_of(name, features, classes, layers):
     import torch
     import torch_geometric.nn as pyg
 
+    if name in TORCH:
+        import graph_network
+        model, maps = TORCH[name].split("-", 1)
+        return graph_network.Network(model == "bsnn", maps, features, classes, layers)
+
     class Network(torch.nn.Module):
+        kl = 0.0
+
         def __init__(self):
             super().__init__()
             make, norm = {"gin": (pyg.GIN, "batch_norm"), "gcn": (pyg.GCN, None)}[name]
@@ -77,10 +101,12 @@ def network_of(name, features, classes, layers):
     return Network()
 
 
-def data_of(graphs):
-    """The graphs as Data of PyTorch Geometric."""
+def data_of(graphs, name):
+    """The graphs as Data of PyTorch Geometric, for a network."""
     import torch
     from torch_geometric.data import Data
+    if name in TORCH:
+        from graph_network import Pairs
 
     indicator, edges, features = graphs.graph_indicator, graphs.edges, graphs.features.toarray().astype(np.float32)
     first = np.searchsorted(indicator, np.arange(graphs.graph_count + 1))
@@ -89,26 +115,32 @@ def data_of(graphs):
     for g in range(graphs.graph_count):
         pairs = edges[own[g]:own[g + 1]].astype(np.int64) - first[g]
         both = np.concatenate([pairs, pairs[:, ::-1]]).T.copy()
-        result.append(Data(x=torch.from_numpy(features[first[g]:first[g + 1]]), edge_index=torch.from_numpy(both),
-                           y=torch.tensor([int(graphs.codes[g])])))
+        arrays = {"x": torch.from_numpy(features[first[g]:first[g + 1]]), "edge_index": torch.from_numpy(both),
+                  "y": torch.tensor([int(graphs.codes[g])])}
+        if name in TORCH:
+            result.append(Pairs(**arrays, reverse=torch.arange(len(both[0])).roll(len(pairs))))
+        else:
+            result.append(Data(**arrays))
     return result
 
 
 def train_baseline(name, graphs, fold, options):
     """Test accuracy, best epoch, processor seconds of each epoch, and the same without the time of batching."""
+    import anchor_network
     import torch
     import torch.nn.functional as F
+    from torch_geometric.data import Batch
     from torch_geometric.loader import DataLoader
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    data = data_of(graphs)
+    data = data_of(graphs, name)
     split = graphs.fold_split(fold, seed=0)
-    parts = [[data[g] for g in part] for part in (split.train, split.validation, split.test)]
-    training = DataLoader(parts[0], options.batch_size, shuffle=True)
-    held = [next(iter(DataLoader(part, len(part)))) for part in parts[1:]]  # put together once
+    training = DataLoader([data[g] for g in split.train], options.batch_size, shuffle=True)
+    held = Batch.from_data_list([data[g] for part in (split.validation, split.test) for g in part])
+    count = len(split.validation)
     network = network_of(name, graphs.feature_count, graphs.class_count, options.layers)
-    adam = torch.optim.Adam(network.parameters(), lr=options.lr)
+    adam = torch.optim.Adam(network.parameters(), lr=options.lr, fused=True)
     best, best_loss, accuracy, seconds, without = 0, np.inf, 0.0, [], []
     for epoch in range(options.epochs):
         start = before = time.process_time()
@@ -117,14 +149,14 @@ def train_baseline(name, graphs, fold, options):
         for batch in training:
             batching += time.process_time() - before
             adam.zero_grad()
-            F.cross_entropy(network(batch), batch.y).backward()
+            (F.cross_entropy(network(batch), batch.y) + 0.003 * anchor_network.kl_weight(epoch) * network.kl).backward()
             adam.step()
             before = time.process_time()
         network.eval()
         with torch.no_grad():
-            outputs = [network(batch) for batch in held]
-            loss = F.cross_entropy(outputs[0], held[0].y).item()
-            correct = (outputs[1].argmax(1) == held[1].y).float().mean().item()
+            outputs = network(held)
+            loss = F.cross_entropy(outputs[:count], held.y[:count]).item()
+            correct = (outputs[count:].argmax(1) == held.y[count:]).float().mean().item()
         seconds.append(time.process_time() - start)
         without.append(seconds[-1] - batching)
         if loss < best_loss:
@@ -159,16 +191,16 @@ def accuracy(options, figures):
 
 def seconds_of_epoch(name, path, graphs, options):
     """Processor seconds of an epoch, and without the time in which PyTorch Geometric puts batches together."""
-    if name in BASELINES:
+    if name in BASELINES or name in TORCH:
         *_, seconds, without = train_baseline(name, graphs, 0, options)
         return statistics.median(seconds), statistics.median(without)
-    used = [train_sheaf(name, path, options, [0], epochs)[1] for epochs in (1, options.epochs)]
-    return ((used[1] - used[0]) / (options.epochs - 1),) * 2
+    used = [train_sheaf(name, path, options, [0], epochs)[1] for epochs in (1, PROGRAM_TIMES * options.epochs)]
+    return ((used[1] - used[0]) / (PROGRAM_TIMES * options.epochs - 1),) * 2
 
 
 def speed(options, figures):
     """Medians over some runs, in turn for all networks."""
-    options.patience = options.epochs
+    options.patience = PROGRAM_TIMES * options.epochs
     for path in options.files:
         graphs = sheafnn.load_graphs(path)
         times = {name: [] for name in options.networks}
@@ -184,27 +216,66 @@ def speed(options, figures):
         write(options, figures)
 
 
+def tensors_of(path):
+    """The arrays of a .safetensors file of float numbers."""
+    content = path.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    return {name: np.frombuffer(content[begin:], np.float32, offset=of["data_offsets"][0], count=int(np.prod(of["shape"]))).reshape(of["shape"])
+            for name, of in json.loads(content[8:begin]).items() if name != "__metadata__"}
+
+
+def check(options, figures):
+    """Fails where a network of graph_network.py has other predictions than the program."""
+    import torch
+    from torch_geometric.data import Batch
+
+    failed = False
+    for path in options.files:
+        graphs = sheafnn.load_graphs(path)
+        test = graphs.fold_split(0, seed=0).test
+        for name in (name for name in options.networks if name in TORCH):
+            network = network_of(name, graphs.feature_count, graphs.class_count, options.layers).eval()
+            samples = network.samples = 200 if network.setting.bayesian else 1
+            with tempfile.TemporaryDirectory() as folder:
+                tensors, table = (pathlib.Path(folder) / file for file in ("network.safetensors", "predictions.csv"))
+                run([*command_of(TORCH[name], path, options, 3), "--fold", 0, "--feature-treatment", "none", "--samples", samples, "--save",
+                     tensors, "--predictions", table])
+                network.load(tensors_of(tensors))
+                with table.open(encoding="utf-8") as file:
+                    rows = list(csv.DictReader(file))
+            batch = Batch.from_data_list([graph for g, graph in enumerate(data_of(graphs, name)) if g in set(test)])
+            with torch.no_grad():
+                probability = network(batch).exp().max(1).values.numpy()
+            difference = np.abs(probability - [float(row["probability"]) for row in rows]).max()
+            good = difference < (0.01 if network.setting.bayesian else 1e-4)
+            failed |= not good
+            print(f"{graphs.name} {name}: probabilities differ by at most {difference:.1e}{'' if good else '  WRONG'}", flush=True)
+    sys.exit(int(failed))
+
+
 def write(options, figures):
     options.figures.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["accuracy", "speed"])
+    parser.add_argument("what", choices=["accuracy", "speed", "check"])
     parser.add_argument("figures", type=pathlib.Path)
     parser.add_argument("files", nargs="+", type=pathlib.Path)
-    parser.add_argument("--networks", type=lambda text: text.split(","), default=BASELINES + SHEAVES)
+    parser.add_argument("--networks", type=lambda text: text.split(","))
     for name, value in (("folds", 10), ("epochs", 100), ("patience", 30), ("batch-size", 32), ("layers", 4), ("runs", 3)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--lr", type=float, default=0.005)
     parser.add_argument("--program", default="build/release/examples/graphs")
     options = parser.parse_args()
-    unknown = [name for name in options.networks if name not in BASELINES + SHEAVES]
+    allowed = BASELINES + SHEAVES + ([] if options.what == "accuracy" else list(TORCH))
+    options.networks = options.networks or allowed
+    unknown = [name for name in options.networks if name not in allowed]
     if unknown:
-        sys.exit(f"--networks: {unknown[0]} is not allowed; choose of {', '.join(BASELINES + SHEAVES)}")
+        sys.exit(f"--networks: {unknown[0]} is not allowed; choose of {', '.join(allowed)}")
     warnings.filterwarnings("ignore", category=FutureWarning)  # torch_geometric's use of torch.jit
     figures = json.loads(options.figures.read_text(encoding="utf-8")) if options.figures.exists() else {}
-    {"accuracy": accuracy, "speed": speed}[options.what](options, figures)
+    {"accuracy": accuracy, "speed": speed, "check": check}[options.what](options, figures)
 
 
 if __name__ == "__main__":

@@ -329,6 +329,17 @@ TEST_CASE_TEMPLATE("sums over lanes, written or added", P, SHEAFNN_FLOAT_PACKS) 
   (std::make_integer_sequence<int, 10>{});
 }
 
+TEST_CASE_TEMPLATE("sums of four packs have the bits of each pack's own sum", P, SHEAFNN_FLOAT_PACKS) {
+  using T = typename P::value_type;
+  P packs[4];
+  for (int k = 0; k < 4; ++k) {
+    for (int l = 0; l < P::width; ++l) packs[k].set_lane(l, std::sin(static_cast<T>(1 + k + 7 * l)));
+  }
+  T sums[4];
+  sheafnn::detail::four_sums(packs, sums);
+  for (int k = 0; k < 4; ++k) CHECK(sums[k] == reduce_add(packs[k]));
+}
+
 TEST_CASE_TEMPLATE("lanes become rows, rows become lanes", P, SHEAFNN_FLOAT_PACKS) {
   using T = typename P::value_type;
   const auto number = [](int row, int k) { return static_cast<T>(1 + 1000 * k + row); };

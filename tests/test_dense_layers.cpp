@@ -91,6 +91,45 @@ TEST_CASE("norms of equal numbers are 0, however large they are") {
   check_equal_numbers<double>();
 }
 
+// Rows side by side and rows alone, with the derivatives of scale and shift, which are sums over the rows.
+template <class S>
+void check_rows_alone(Index width) {
+  CAPTURE(width);
+  constexpr Index rows = 11;
+  const auto numbers = [](Index count, std::uint64_t seed) {
+    const Numbers exact = random_numbers(count, seed);
+    return std::vector<S>(exact.begin(), exact.end());
+  };
+  const std::vector<S> x = numbers(rows * width, 1), bar = numbers(rows * width, 2), scale = numbers(width, 3),
+                       shift = numbers(width, 4);
+  const sheafnn::layers::LayerNorm<S> norm(rows, width);
+  using Moments = sheafnn::detail::RowMoments<S>;
+  std::vector<S> y[2], x_bar[2], partial[2];
+  for (const Index at_once : {rows, Index{1}}) {
+    const std::size_t i = at_once == 1 ? 1 : 0;
+    y[i].resize(x.size());
+    x_bar[i].resize(x.size());
+    partial[i].resize(static_cast<std::size_t>(2 * width));
+    std::vector<Moments> moments(rows);
+    for (Index u = 0; u < rows; u += at_once) {
+      norm.forward_rows({scale, shift}, at_once, x.data() + u * width, y[i].data() + u * width,
+                        moments.data() + u);
+      norm.backward_rows({scale, shift}, at_once, x.data() + u * width, moments.data() + u, bar.data() + u * width,
+                         x_bar[i].data() + u * width, partial[i].data());
+    }
+  }
+  CHECK(y[0] == y[1]);
+  CHECK(x_bar[0] == x_bar[1]);
+  CHECK(partial[0] == partial[1]);
+}
+
+TEST_CASE("layer norm: a row has the same bits beside others") {
+  for (const Index width : {5, 16, 24, 32, 48, 64}) {
+    check_rows_alone<float>(width);
+    check_rows_alone<double>(width);
+  }
+}
+
 }  // namespace dense_layers_test
 
 using namespace dense_layers_test;

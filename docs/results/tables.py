@@ -289,14 +289,17 @@ def graph_accuracy(figures):
 
 
 def graph_epochs(figures):
+    """Milliseconds, and how many times as fast as GIN and as the same network in PyTorch."""
     rows = []
     sets = figures.of["graphs"]["speed"]
     for network, name in SET_NETWORKS.items():
         cells = [name]
         for of in sets.values():
-            cells += [short(of[network]["ms"]), f"{of['gin']['ms'] / of[network]['ms']:.1f}"]
+            ms, torch = of[network]["ms"], of.get(f"torch-{network}")
+            cells += [short(ms), f"{of['gin']['ms'] / ms:.1f}", short(torch["ms"]) if torch else "–", f"{torch['ms'] / ms:.1f}" if torch else "–"]
         rows.append(cells)
-    return table(["network"] + [cell for name in sets for cell in (f"{name}, ms", "GIN's time / its time")], rows)
+    heads = ("{}, ms", "GIN's time / its time", "in PyTorch, ms", "times")
+    return table(["network"] + [head.format(name) for name in sets for head in heads], rows)
 
 
 def sampled_steps(figures):
@@ -305,6 +308,17 @@ def sampled_steps(figures):
     rows = [[name, short(statistics.median(of[network])), f"{statistics.median(a / b for a, b in zip(of['sage'], of[network])):.2f}"]
             for network, name in names.items()]
     return table(["network", "ms", "GraphSAGE's time / its time"], rows)
+
+
+LINK_SCORES = {"energy": "energy", "energy, residual maps": "residual", "energy, residual maps, columns": "both",
+               "dot": "dot", "dot, columns": "columns", "bilinear": "bilinear", "bilinear, columns": "columns"}
+
+
+def link_scores(figures):
+    """Mean test ROC AUCs over the seeds."""
+    rows = [[f"`{dataset}`", *(f"{statistics.fmean(of[score]['test_roc_auc']):.3f}" for score in LINK_SCORES)]
+            for dataset, of in figures.of["links"]["datasets"].items()]
+    return table(["`--dataset`", *LINK_SCORES.values()], rows)
 
 
 # --- Uncertainty ---
@@ -439,6 +453,7 @@ TABLES = {
     "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
     "docs/graphs.md": {"graph accuracy": graph_accuracy, "graph epochs": graph_epochs},
+    "docs/edges.md": {"link scores": link_scores},
     "docs/large_graphs.md": {"sampled steps": sampled_steps},
     "docs/accuracy.md": {"functions": groups_of_functions, "samplers": samplers, "words": words},
     "docs/notebook/function_errors.md": {f"functions: {name}": functions(name) for name in FUNCTIONS},

@@ -52,7 +52,7 @@ class KeptMemory {
   };
 
   /// Uses after which memory that none of them took goes back to the system.
-  static constexpr std::size_t idle_uses = 8;
+  static constexpr std::size_t idle_uses = 32;
 
   KeptMemory() = default;
   KeptMemory(const KeptMemory&) = delete;

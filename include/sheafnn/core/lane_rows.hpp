@@ -286,6 +286,37 @@ SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   for (int k = first; k < Count; ++k) out[k] = accumulate ? out[k] + reduce_add(in[k]) : reduce_add(in[k]);
 }
 
+#if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+/// The four sums of the lanes whose numbers differ by multiples of four, added as reduce_add() adds them first.
+template <int W, class V>
+SHEAFNN_INLINE auto four_lanes(const V& v) {
+  if constexpr (W == 4) {
+    return v;
+  } else {
+    return four_lanes<W / 2>(halves_added(v, std::make_index_sequence<W / 2>{}));
+  }
+}
+#endif
+/// out[0 … 4) = reduce_add() of four packs, with the same additions in the same order.
+template <class S, int W>
+SHEAFNN_INLINE void four_sums(const Pack<S, W> (&in)[4], S* out) {
+#if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+  constexpr int lanes_of_chunk = W / Pack<S, W>::chunks;
+  if constexpr (lanes_of_chunk >= 4) {
+    const auto a = four_lanes<lanes_of_chunk>(chunks_added(in[0])),
+               b = four_lanes<lanes_of_chunk>(chunks_added(in[1]));
+    const auto c = four_lanes<lanes_of_chunk>(chunks_added(in[2])),
+               d = four_lanes<lanes_of_chunk>(chunks_added(in[3]));
+    const auto ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const auto cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const auto sums = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    std::memcpy(out, &sums, 4 * sizeof(S));
+    return;
+  }
+#endif
+  SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) out[k] = reduce_add(in[k]);
+}
+
 }  // namespace detail
 
 }  // namespace sheafnn

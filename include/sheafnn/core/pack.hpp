@@ -345,16 +345,23 @@ template <class T, int W>
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }
-/// Sum of all lanes: lane i and lane i + W/2 first, and so on by halves.
-template <class T, int W>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+/// What reduce_add() begins with: the sum of the chunks.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_INLINE typename Pack<T, W>::Chunk chunks_added(const Pack<T, W>& a) {
   typename Pack<T, W>::Chunk sum[Pack<T, W>::chunks];
   SHEAFNN_EACH(i, (Pack<T, W>::chunks), sum[i] = a.chunk[i];)
   SHEAFNN_UNROLL for (int half = Pack<T, W>::chunks / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
   }
-  return detail::sum_halves<T, W / Pack<T, W>::chunks>(sum[0]);
+  return sum[0];
+}
+#endif
+/// Sum of all lanes: lane i and lane i + W/2 first, and so on by halves.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
+#if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+  return detail::sum_halves<T, W / Pack<T, W>::chunks>(chunks_added(a));
 #else
   T values[W];
   a.store(values);

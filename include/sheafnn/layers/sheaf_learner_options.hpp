@@ -62,8 +62,8 @@ struct SheafLearnerOptions {
 
 /// \throws std::invalid_argument  naming the option, its value and its limit
 inline void validate(const SheafLearnerOptions& options) {
-  const auto at_least = [](std::string_view name, Index value, Index least) {
-    require(value >= least, name, value, detail::concat("must be at least ", least));
+  const auto at_least = [](std::string_view name, Index value, Index least) {  // texts only where they are needed
+    if (value < least) throw_invalid_argument(name, value, detail::concat("must be at least ", least));
   };
   at_least("learner inputs", options.inputs, 0);
   at_least("learner mean", options.mean, 0);
