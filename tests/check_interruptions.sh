@@ -14,7 +14,7 @@ source "$tests/program_checks.sh"
 # Fifty interruptions, or as many as asked for, two in three by SIGKILL. Each comes within a fraction of the whole, so
 # that all of them fit.
 start=("$bin/train" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --threads 1 --splits 0,1)
-train=("${start[@]}" --epochs 2000 --patience 2000)
+train=("${start[@]}" --epochs 600 --patience 600)
 started=10000000  # microseconds until training begins: the least of five starts
 for _ in 1 2 3 4 5; do
   begin=$(date +%s%N)
@@ -27,7 +27,7 @@ begin=$(date +%s%N)
 whole=$((($(date +%s%N) - begin) / 1000 - started))
 RANDOM=7
 count=0
-resume=("${train[@]}" --checkpoint states --every 20)
+resume=("${train[@]}" --checkpoint states --every 6)
 while [ $count -lt "$interruptions" ]; do
   [ ! -e states/training.json ] || resume=("$bin/train" --resume states)
   "${resume[@]}" --save parts.safetensors --report parts.json --history > /dev/null 2> error.txt &
