@@ -118,7 +118,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     const Rates rates = this->rates();
     const bool activation = setting_.diffusion.activation;
     step_.diffuse(call, mixing_.output(), output_.data(),
-                  [=, this, &rates]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                  [&, activation]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
                     return kernels::equation_of<Equation<T>>(rates.of[i], activation).forward(values(c, z, in));
                   });
   }
