@@ -220,8 +220,9 @@ def tensors_of(path):
     """The arrays of a .safetensors file of float numbers."""
     content = path.read_bytes()
     begin = 8 + int.from_bytes(content[:8], "little")
-    return {name: np.frombuffer(content[begin:], np.float32, offset=of["data_offsets"][0], count=int(np.prod(of["shape"]))).reshape(of["shape"])
-            for name, of in json.loads(content[8:begin]).items() if name != "__metadata__"}
+    of_name = {name: of for name, of in json.loads(content[8:begin]).items() if name != "__metadata__"}
+    return {name: np.frombuffer(content, np.float32, int(np.prod(of["shape"])), begin + of["data_offsets"][0]).reshape(of["shape"])
+            for name, of in of_name.items()}
 
 
 def check(options, figures):
