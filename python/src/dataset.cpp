@@ -169,11 +169,11 @@ void bind_dataset(nb::module_& module) {
       .def_ro("edge_class_names", &Dataset::edge_class_names)
       .def_prop_ro("edge_labels",
                    [](const Dataset& data) {
-                     return to_numpy(std::vector<std::int32_t>(data.edge_labels), {data.edge_labels.size()});
+                     return nb::cast(to_numpy(std::vector<std::int32_t>(data.edge_labels), {data.edge_labels.size()}));
                    })
       .def_prop_ro("edge_targets",
                    [](const Dataset& data) {
-                     return to_numpy(std::vector<double>(data.edge_targets), {data.edge_targets.size()});
+                     return nb::cast(to_numpy(std::vector<double>(data.edge_targets), {data.edge_targets.size()}));
                    })
       .def("set_edge_values", &set_edge_values)
       .def_prop_ro("given_sheaf", &given_sheaf)
