@@ -225,7 +225,7 @@ void run(Settings s, const sheafnn::Dataset& data) {
   s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
   const bool bayesian = s.model == "bsnn";
   const links_program::Outcome outcome = links_program::train(
-      {data, links, s.score.value_or(task.default_score()), s.network, s.train, bayesian, task.class_count(),
+      {data, links, s.score.value_or(task.default_score), s.network, s.train, bayesian, task.class_count(),
        targets.scaled, links_program::checkpoint_notes(task, data, s.split)});
   const sheafnn::TrainResult& r = outcome.result;
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
@@ -336,8 +336,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"nsd", "bsnn"}));
   model->add_option(
       "--score", score,
-      "score of a pair: dot, bilinear, or the sheaf's energy (default: energy for links, bilinear for labels "
-      "and numbers)");
+      "score of a pair: dot, bilinear, or the sheaf's energy (default: bilinear)");
   model->add_option("--outputs", s.network.classes, "number of outputs per node, from which scores are computed")
       ->capture_default_str();
   const auto all = [](std::string_view) { return true; };

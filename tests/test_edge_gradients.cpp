@@ -118,16 +118,16 @@ TEST_CASE("gradients of losses of pairs: a separate encoder, edge weights, degre
   options.edge_weights = true;
   options.add_lp = true;
   const Case energy{"energy", PairScore::energy, true, false, 2};
-  check_gradient<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two), two, energy,
+  check_gradient<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two, PairScore::energy), two, energy,
                                                                        options);
   options = tiny::options();
   options.edge_weights = true;
-  check_gradient<sheafnn::Nsd<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two), two, energy,
+  check_gradient<sheafnn::Nsd<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two, PairScore::energy), two, energy,
                                                                       options);
   options.edge_weights = false;
   options.layers = 1;
-  check_gradient<sheafnn::Nsd<sheafnn::Diagonal<1>, double>>(sheafnn::link_loss(two), two, energy, options);
-  check_gradient<sheafnn::Nsd<sheafnn::Identity<2>, double>>(sheafnn::link_loss(two), two, energy, options);
+  check_gradient<sheafnn::Nsd<sheafnn::Diagonal<1>, double>>(sheafnn::link_loss(two, PairScore::energy), two, energy, options);
+  check_gradient<sheafnn::Nsd<sheafnn::Identity<2>, double>>(sheafnn::link_loss(two, PairScore::energy), two, energy, options);
 }
 
 TEST_CASE("scores of pairs equal direct formulas") {

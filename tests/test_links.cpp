@@ -144,10 +144,10 @@ TEST_CASE("what a network says does not depend on edges that are targets") {
       {.features = 3, .channels = 2, .layers = 2, .classes = 4, .separate_encoder = true, .degree_input = true},
       1);
   sheafnn::add_pair_head(model, {.score = PairScore::energy});
-  const auto a = sheafnn::predict_links(model, links.graph, features, links.pairs);
-  const auto b = sheafnn::predict_links(model, bare, features, links.pairs);
+  const auto a = sheafnn::predict_links(model, links.graph, features, links.pairs, PairScore::energy);
+  const auto b = sheafnn::predict_links(model, bare, features, links.pairs, PairScore::energy);
   CHECK(a.link == b.link);
-  const auto c = sheafnn::predict_links(model, graph, features, links.pairs);  // the whole graph would say more
+  const auto c = sheafnn::predict_links(model, graph, features, links.pairs, PairScore::energy);  // the whole graph would say more
   CHECK(a.link != c.link);
 }
 

@@ -18,7 +18,7 @@ namespace links_program {
 
 /// Options, where nothing else is said.
 struct Defaults {
-  std::optional<sheafnn::PairScore> score;  ///< nothing: PairTask::default_score()
+  std::optional<sheafnn::PairScore> score;  ///< nothing: PairTask::default_score
   sheafnn::EdgeSplitOptions split;
   sheafnn::ModelOptions network;
   sheafnn::TrainOptions train;

@@ -49,10 +49,9 @@ struct PairTask {
   [[nodiscard]] sheafnn::Index class_count() const noexcept {
     return links() ? 2 : static_cast<sheafnn::Index>(class_names.size());
   }
-  /// The score that a program takes where nobody chooses one.
-  [[nodiscard]] sheafnn::PairScore default_score() const noexcept {
-    return links() ? sheafnn::PairScore::energy : sheafnn::PairScore::bilinear;
-  }
+  /// The score that a program takes where nobody chooses one. On most planted and public graphs its validation loss is the
+  /// least (benchmarks/link_scores.py).
+  static constexpr sheafnn::PairScore default_score = sheafnn::PairScore::bilinear;
 
   /// Numbers of the files from what a loss has, and their deviations over the posterior samples.
   [[nodiscard]] programs::TargetPrediction unscaled(sheafnn::EdgeValues values) const {

@@ -28,7 +28,7 @@ class LinkPredictor(BaseEstimator):
 
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``
     :param targets: what is learned: ``"links"``, ``"classes"`` of edges such as signs, or ``"numbers"`` of edges
-    :param pair_score: ``"energy"`` of the network's own sheaf, ``"dot"`` or ``"bilinear"``; None: energy for links, bilinear otherwise
+    :param pair_score: ``"energy"`` of the network's own sheaf, ``"dot"`` or ``"bilinear"``; None: bilinear
     :param outputs: numbers of a node that scores are made of; of ``energy`` even
     :param channels: feature channels per stalk coordinate, 1 to 1024; None: 8
     :param layers: diffusion layers, 1 to 64; None: 2

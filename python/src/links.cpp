@@ -113,7 +113,7 @@ nb::tuple train(const Dataset& data, const std::string& targets, std::string_vie
   links_program::PairTask task{targets == "links" ? "" : "y", std::move(class_names), {}};
   links_program::Defaults options;
   options.score =
-      score.empty() ? task.default_score() : sheafnn::parse_name<sheafnn::PairScore>("pair_score", score);
+      score.empty() ? task.default_score : sheafnn::parse_name<sheafnn::PairScore>("pair_score", score);
   options.network.features = data.feature_count();
   options.network.classes = outputs;
   set_network(options.network, data, network, model, "diagonal");

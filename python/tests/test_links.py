@@ -210,7 +210,7 @@ def test_the_program_does_the_same(tmp_path, karate):
     own = LinkPredictor(epochs=30, random_state=4).fit(karate)
     theirs = LinkPredictor.load(saved, random_state=4)
     a, b = own.model_.tensors(), theirs.model_.tensors()
-    assert a.keys() == b.keys() and any(name.startswith("loss.energy") for name in a)
+    assert a.keys() == b.keys() and any(name.startswith("loss.bilinear") for name in a)
     for name in a:
         assert_array_equal(a[name], b[name], name)
     rows = np.genfromtxt(ranking, delimiter=",", names=True)

@@ -164,7 +164,7 @@ class EdgeLoss {
 ///
 /// \throws std::invalid_argument  as EdgeLoss
 [[nodiscard]] inline EdgeLoss<Classification> link_loss(const EdgeTargets& targets,
-                                                        PairScore score = PairScore::energy) {
+                                                        PairScore score = PairScore::bilinear) {
   return {targets, Classification(targets.labels), 2, score};
 }
 /// Cross-entropy of the labels of edges, as split_edges() gives them; signed links have two labels, 0 and 1.

@@ -79,7 +79,7 @@ template <class Model>
 template <class Model>
 [[nodiscard]] LinkPrediction predict_links(const Model& model, const GraphOf<Model>& graph,
                                            const NodeFeatures& features, std::span<const Edge> pairs,
-                                           PairScore score = PairScore::energy,
+                                           PairScore score = PairScore::bilinear,
                                            const PredictOptions& options = {}) {
   LinkPrediction r;
   static_cast<uncertainty::SampledPrediction&>(r) =
