@@ -122,9 +122,11 @@ class NetworkOfParts {
     parts_.encoder->backward(executor_, parts_.view, bar);
   }
   /// From KL per distribution to its sum.
-  void sum_kl() requires Model::bayesian {
-    executor_.launch_together(parts_.kl_tree.begin(parts_.kl_of_pairs()));
-    parts_.kl_tree.finish(executor_);
+  void sum_kl() {
+    if constexpr (Model::bayesian) {
+      executor_.launch_together(parts_.kl_tree.begin(parts_.kl_of_pairs()));
+      parts_.kl_tree.finish(executor_);
+    }
   }
   /// From partial sums to gradients, and the sum of KL.
   void sum_gradients() {

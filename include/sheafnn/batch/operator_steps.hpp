@@ -44,9 +44,7 @@ class OperatorSteps : protected BatchNetwork<Executor, Model> {
   [[nodiscard]] const S* features(const Pass& pass, const PassDrops& drop, bool kl) {
     this->encode(pass, drop.input, drop.hidden);
     const S* x = this->diffuse(pass, drop.hidden);
-    if constexpr (Model::bayesian) {
-      if (kl) this->sum_kl();
-    }
+    if (kl) this->sum_kl();
     return x;
   }
   using Network::read_out;
