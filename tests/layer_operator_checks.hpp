@@ -60,7 +60,8 @@ Diffused diffuse(Executor& executor, const sheafnn::Graph& graph,
   using Array = sheafnn::batch::Array<Executor, S>;
   const Declared declared(options, Family::stalk_dimension + options.add_lp + options.add_hp);
   sheafnn::batch::DiffusionOperator<Executor, Family, S> op(executor, declared.parameters, declared.at, options,
-                                                            !given.weights.empty(), graph, reversed_columns(graph));
+                                                            !given.weights.empty(), graph,
+                                                            reversed_columns(graph));
   std::vector<Array> arrays, gradients;
   for (const std::vector<S>* one : {&given.left, &given.right, &given.epsilon, &given.maps, &given.weights}) {
     arrays.emplace_back(executor, "test", *one);

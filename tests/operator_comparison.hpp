@@ -92,11 +92,12 @@ Outcome on_cpu(const Model& model, const Problem& problem, const Call& call) {
 
 template <class Model>
 void agree(const typename Model::Options& options, const Call& call = {}, double within = bound,
-           const Problem& problem = batch_checks::small_problem(), const typename Model::Posterior& posterior = {}) {
+           const Problem& problem = batch_checks::small_problem(),
+           const typename Model::Posterior& posterior = {}) {
   const Model model = batch_checks::disturbed<Model>(options, 0, posterior);
   sheafnn::batch::HostExecutor executor;
   Caller<sheafnn::batch::HostExecutor, Model> caller(executor, model, batch_checks::graph_of<Model>(problem),
-                                            problem.features);
+                                                     problem.features);
   const Outcome own = caller.run(call), expected = on_cpu(model, problem, call);
   CHECK(batch_checks::relative(own.outputs, expected.outputs) <= within);
   CHECK(batch_checks::relative(own.kl, expected.kl) <= within);

@@ -18,8 +18,8 @@ namespace {
 using namespace sheafnn;
 using batch::HostExecutor;
 using batch_checks::relative;
-using layer_operator_checks::Diffused;
 using layer_operator_checks::diffuse;
+using layer_operator_checks::Diffused;
 using layer_operator_checks::pass_of;
 using layer_operator_checks::reversed_columns;
 using operator_checks::numbers;
@@ -38,19 +38,20 @@ std::vector<S> reordered(const std::vector<S>& rows, const std::vector<Index>& c
 }
 
 template <class Family>
-void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weighted, bool training, Index nodes = 83) {
+void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weighted, bool training,
+                       Index nodes = 83) {
   const Graph graph = batch_checks::small_problem(false, nodes).graph;
   const std::vector<Index> column = reversed_columns(graph);
   layers::SheafDiffusionLayer<Family, S> layer(graph, options);
   const Index d = layer.coordinates(), f = options.channels, n = graph.node_count(), m = graph.edge_count();
   const std::vector<S> x = numbers<S>(1, n * d * f), maps = numbers<S>(2, 2 * m * Family::map_size),
-                       out_bar = numbers<S>(3, n * d * f), left = numbers<S>(4, d * d), right = numbers<S>(5, f * f),
-                       epsilon = numbers<S>(6, d);
+                       out_bar = numbers<S>(3, n * d * f), left = numbers<S>(4, d * d),
+                       right = numbers<S>(5, f * f), epsilon = numbers<S>(6, d);
   std::vector<S> weights = numbers<S>(7, weighted ? m : 0);
   for (S& w : weights) w = 1 + 0.4 * w;
   const ForwardPass<S> pass = pass_of(training, 0.4);
 
-    const std::vector<S> of_arcs = reordered(maps, column, Family::map_size);
+  const std::vector<S> of_arcs = reordered(maps, column, Family::map_size);
   const auto matrix = [](const std::vector<S>& values, Index rows, Index columns) {
     return MatrixView<const S>(values.data(), rows, columns);
   };
@@ -64,8 +65,9 @@ void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weight
   const layers::Dropout dropout{training ? 0.4 : 0.0, {pass.seed, Purpose::layer_dropout, pass.epoch}};
   const auto expected = layer.forward(map_rows, own, features(x), weights, dropout);
   const std::vector<double> expected_out(expected.data(), expected.data() + n * d * f);
-  std::vector<S> x_bar(x.size()), maps_bar(maps.size()), weights_bar(weights.size()), left_bar(options.left ? d * d : 0),
-      right_bar(options.right ? f * f : 0), epsilon_bar(static_cast<std::size_t>(d));
+  std::vector<S> x_bar(x.size()), maps_bar(maps.size()), weights_bar(weights.size()),
+      left_bar(options.left ? d * d : 0), right_bar(options.right ? f * f : 0),
+      epsilon_bar(static_cast<std::size_t>(d));
   layers::DiffusionWeights<S> bars;
   if (options.left) bars.left = {left_bar.data(), d, d};
   if (options.right) bars.right = {right_bar.data(), f, f};
@@ -76,9 +78,9 @@ void compare_diffusion(const layers::SheafDiffusionOptions& options, bool weight
                  learned ? std::span<S>(weights_bar) : std::span<S>());
 
   HostExecutor executor;
-  const Diffused of = diffuse<Family>(executor, graph, options, {x, out_bar, options.left ? left : std::vector<S>(),
-                                                                 options.right ? right : std::vector<S>(), epsilon, maps,
-                                                                 weights},
+  const Diffused of = diffuse<Family>(executor, graph, options,
+                                      {x, out_bar, options.left ? left : std::vector<S>(),
+                                       options.right ? right : std::vector<S>(), epsilon, maps, weights},
                                       pass);
   CHECK(relative(of.out, expected_out) <= bound);
   CHECK(relative(of.x_bar, x_bar) <= bound);
@@ -195,9 +197,10 @@ TEST_CASE_TEMPLATE("diffusion with maps of columns agrees with the CPU", Family,
   for (const bool weighted : {false, true}) {
     compare_diffusion<Family>({.channels = 5}, weighted, true);
     compare_diffusion<Family>({.channels = 4, .left = false, .activation = false}, weighted, false);
-    compare_diffusion<Family>({.channels = 3, .right = false, .normalisation = Normalisation::block}, weighted, true);
-    compare_diffusion<Family>({.channels = 8, .normalisation = Normalisation::none, .add_lp = true, .add_hp = true},
-                              weighted, true);
+    compare_diffusion<Family>({.channels = 3, .right = false, .normalisation = Normalisation::block}, weighted,
+                              true);
+    compare_diffusion<Family>(
+        {.channels = 8, .normalisation = Normalisation::none, .add_lp = true, .add_hp = true}, weighted, true);
   }
   compare_diffusion<Family>({.channels = 8, .add_hp = true}, false, true, 330);  // arcs of a node in segments
 }

@@ -105,7 +105,8 @@ TEST_CASE_TEMPLATE("operators agree with the CPU: given sheaves", Family, Diagon
     CAPTURE(to_string(source));
     const AroundGiven<Family> around = around_maps<Family>(problem.graph, source);
     agree<BayesianSheafConvolutions<Family, double>>(o, {}, bound, problem, around);
-    agree<BayesianSheafConvolutions<Family, double>>(o, {.kl_bar = -0.3, .training = false}, bound, problem, around);
+    agree<BayesianSheafConvolutions<Family, double>>(o, {.kl_bar = -0.3, .training = false}, bound, problem,
+                                                     around);
     agree<Bgsnn<Family, double>>(small_options(), {}, bound, problem, around);
     agree<Bgsnn<Family, double>>(small_options(), {.training = false}, bound, problem, around);
   }

@@ -92,9 +92,10 @@ TEST_CASE("diffusion with maps of columns on the GPU agrees with the host") {
   using operator_checks::numbers;
   const Graph graph = batch_checks::small_problem().graph;
   const Index n = graph.node_count(), m = graph.edge_count();
-  const layer_operator_checks::DiffusionInputs given{
-      numbers<double>(1, n * 8), numbers<double>(2, n * 8), numbers<double>(3, 4),     numbers<double>(4, 16),
-      numbers<double>(5, 2),     numbers<double>(6, 8 * m), numbers<double>(7, m)};
+  const layer_operator_checks::DiffusionInputs given{numbers<double>(1, n * 8), numbers<double>(2, n * 8),
+                                                     numbers<double>(3, 4),     numbers<double>(4, 16),
+                                                     numbers<double>(5, 2),     numbers<double>(6, 8 * m),
+                                                     numbers<double>(7, m)};
   const auto pass = layer_operator_checks::pass_of(true, 0.4);
   batch::HostExecutor host;
   DeviceExecutor device;

@@ -71,9 +71,7 @@ class LayerOperator {
     executor_.launch_together(Teams{sums_.items(), Index{1}, max_lanes,
                                     SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())}});
   }
-  void copy(Index size, const S* from, S* to) {
-    executor_.launch(size, 1, CopyToInstances<S>{from, size, 1, to});
-  }
+  void copy(Index size, const S* from, S* to) { executor_.launch(size, 1, CopyToInstances<S>{from, size, 1, to}); }
 
   Executor& executor_;
   layers::ParameterSet<S> table_;  ///< without values
@@ -96,7 +94,8 @@ class LayerOperator {
 template <class Executor, class Family, class S>
 class DiffusionOperator : private detail::LayerOperator<Executor, S> {
   using Base = detail::LayerOperator<Executor, S>;
-  using Base::executor_, Base::caller_, Base::graph_, Base::runs_, Base::view_, Base::pass_, Base::sums_, Base::table_;
+  using Base::executor_, Base::caller_, Base::graph_, Base::runs_, Base::view_, Base::pass_, Base::sums_,
+      Base::table_;
 
  public:
   /// Positions of parameters beside the layer's own: of maps, and of m edge weights.
@@ -112,7 +111,10 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
                     std::span<const Index> column_of_arc)
       : Base(executor, parameters, graph, column_of_arc, options.normalisation != Normalisation::block),
         place_{at.left, at.right, at.epsilon},
-        shape_{graph.node_count(), Family::stalk_dimension + options.add_lp + options.add_hp, options.channels, {}},
+        shape_{graph.node_count(),
+               Family::stalk_dimension + options.add_lp + options.add_hp,
+               options.channels,
+               {}},
         sheaf_(executor, graph_.view(), 1, 1, options.normalisation, layers::LayerReads{}) {
     require(graph.node_count() >= 1, "nodes of the graph", graph.node_count(), "a layer needs at least one");
     int fixed = 0;
@@ -127,11 +129,11 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
     const AttentionOptions attention;
     const DirectedOptions directed;
     layer_.emplace(detail::BatchLayerSetting<Executor, S>{0, executor, g, shape_, layout, options.activation,
-                                                          options.left, options.right, filter_, residual, attention,
-                                                          directed, table_, one, true, sums_, none});
+                                                          options.left, options.right, filter_, residual,
+                                                          attention, directed, table_, one, true, sums_, none});
     right_ = detail::RightTransposes<Executor, S>(executor, layout.layers, table_, options.channels, 1);
-    scratch_ = detail::LayerScratch<Executor, S>(executor, shape_.size(), filter_.steps(), false, false, false, false,
-                                                 g.walk_rows() * shape_.row());
+    scratch_ = detail::LayerScratch<Executor, S>(executor, shape_.size(), filter_.steps(), false, false, false,
+                                                 false, g.walk_rows() * shape_.row());
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "layers", size); };
     for (Array<Executor, S>* one_of : {&x_, &x_bar_}) *one_of = array(shape_.size());
     for (Array<Executor, S>* one_of : {&map_, &map_bar_}) *one_of = array(graph.arc_count() * Family::map_size);
@@ -167,9 +169,9 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
     if constexpr (sheaf::is_learned<Family>) {
       executor_.launch_together(sheaf_.backward_nodes(pass_, range), products.left, products.right);
       executor_.launch(graph_.view().pairs(), 1,
-                       detail::BackwardColumnMaps<Family, S>{graph_.view(), range, sheaf_.view(), sheaf_.gradient(),
-                                                             column_maps(), weight(), map_bar_.data(),
-                                                             weight_bar_.data()});
+                       detail::BackwardColumnMaps<Family, S>{graph_.view(), range, sheaf_.view(),
+                                                             sheaf_.gradient(), column_maps(), weight(),
+                                                             map_bar_.data(), weight_bar_.data()});
     } else {
       executor_.launch_together(products.left, products.right);
       if (weight_bar_.size() > 0) executor_.zero(weight_bar_.data(), weight_bar_.size());
@@ -197,7 +199,8 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
     return {this->column_of_pair_.data(), map_.data()};
   }
   [[nodiscard]] detail::BatchLayerCall<Executor, Family, S> call() {
-    return {executor_, runs_.data(), pass_, view_, right_, sheaf_, range, scratch_, false, nullptr, range, x_.data()};
+    return {executor_, runs_.data(), pass_, view_,   right_, sheaf_,
+            range,     scratch_,     false, nullptr, range,  x_.data()};
   }
   void compute() {
     const auto dropped = detail::dropout_part(drop_, runs_.data(), pass_, Purpose::layer_dropout, 0, x_.data(),
@@ -272,10 +275,10 @@ class LearnerOperator : private detail::LayerOperator<Executor, S> {
   /// \param x_bar  n × h; null: not wanted
   void backward(const S* out_bar, S* x_bar) {
     executor_.launch(graph_.view().pairs(), 1,
-                     detail::PredictColumnsBackward<Family, S>{
-                         graph_.view().edges, predicted(), columns(out_bar), out_bar + maps_size_,
-                         weights_ > 0 ? learner_.edge_factor() : nullptr, learner_.raw_bar(),
-                         learner_.edge_logit_bar()});
+                     detail::PredictColumnsBackward<Family, S>{graph_.view().edges, predicted(), columns(out_bar),
+                                                               out_bar + maps_size_,
+                                                               weights_ > 0 ? learner_.edge_factor() : nullptr,
+                                                               learner_.raw_bar(), learner_.edge_logit_bar()});
     learner_.backward(executor_, view_, x_bar_.data(), false);
     executor_.launch_together(learner_.first_products(view_));
     this->sum_gradients();

@@ -118,7 +118,8 @@ class NetworkOfParts {
     if constexpr (hidden_layers) read_bar = parts_.hidden_readout.output_bar(x_bar);
     parts_.output->backward(executor_, pass, parts_.view, read_bar);
     if constexpr (hidden_layers) parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
-    S* bar = network().diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view));
+    S* bar =
+        network().diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view));
     parts_.encoder->backward(executor_, parts_.view, bar);
   }
   /// From KL per distribution to its sum.
@@ -147,7 +148,7 @@ class NetworkOfParts {
   const S* outside_ = nullptr;  ///< embeddings that do not come from the encoder, or null
 
  private:
-  static constexpr bool hidden_layers = requires(Parts& parts) { parts.hidden_readout; };
+  static constexpr bool hidden_layers = requires(Parts & parts) { parts.hidden_readout; };
 
   [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
   /// X_{L+1} and the logits without bias.

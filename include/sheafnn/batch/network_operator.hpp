@@ -47,9 +47,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   [[nodiscard]] Index row() const noexcept requires takes_embeddings { return parts_.shape.row(); }
 
   /// The next pass reads a parameter from there, in the user-visible shape. Unchecked: the id, the size of the array.
-  void set_parameter(layers::ParameterId id, const S* values) {
-    caller_.set(id, values);
-  }
+  void set_parameter(layers::ParameterId id, const S* values) { caller_.set(id, values); }
   /// Enqueues a pass with the first sample of `pass`. backward() may follow, whatever pass.keep says. Unchecked: rates in
   /// [0, 1); sample, nodes and noise, which are not read.
   ///
@@ -95,13 +93,9 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
     }
   }
   /// store_gradients() writes the gradient of a parameter there, in the user-visible shape. Unchecked: as set_parameter().
-  void add_gradient(layers::ParameterId id, S* values) {
-    caller_.add_gradient(id, values);
-  }
+  void add_gradient(layers::ParameterId id, S* values) { caller_.add_gradient(id, values); }
   /// Enqueues the copies of the gradients of the last backward().
-  void store_gradients() {
-    caller_.store(executor_, parts_.common->gradient.data());
-  }
+  void store_gradients() { caller_.store(executor_, parts_.common->gradient.data()); }
 
  private:
   using Activation = layers::Activation;
@@ -158,8 +152,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
     if (kl == nullptr) return;
     detail::KlSum sum = this->kl_sum();
     if (!closed_form) sum.of_pairs = {};
-    executor_.launch_teams(1, 1, max_lanes,
-                           detail::KlTerm<S>{sum.of_pairs, this->kl_of_layers(), sum.pairs, kl});
+    executor_.launch_teams(1, 1, max_lanes, detail::KlTerm<S>{sum.of_pairs, this->kl_of_layers(), sum.pairs, kl});
   }
   void copy(Index size, const S* from, S* to) {
     executor_.launch(size, 1, detail::CopyToInstances<S>{from, size, 1, to});

@@ -72,14 +72,14 @@ class OperatorSteps<Executor, Model> : protected BatchNetworkSteps<Executor, Mod
   using Steps::sampled;
 
  protected:
-  using typename Steps::S;
   using Steps::executor_, Steps::parts_, Steps::outside_;
+  using typename Steps::S;
   static constexpr bool takes_embeddings = true;
 
   OperatorSteps(Executor& executor, const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                 const NodeTargetLists& targets)
-      : Steps(executor, model, std::make_shared<typename Steps::Common>(executor, model, graph, features, 1), targets,
-              BatchSize{}, true) {}
+      : Steps(executor, model, std::make_shared<typename Steps::Common>(executor, model, graph, features, 1),
+              targets, BatchSize{}, true) {}
 
   [[nodiscard]] const S* features(const Pass& pass, const PassDrops& drop, bool kl) {
     this->encode(drop.input || drop.hidden);

@@ -139,7 +139,8 @@ template <class Executor, class Operator, class S>
 class DeviceLayerPass final : public Pass {
  public:
   template <class... Arguments>
-  DeviceLayerPass(SharedExecutor<Executor>& on, const ColumnGraph& graph, const Arguments&... arguments) : on_(on) {
+  DeviceLayerPass(SharedExecutor<Executor>& on, const ColumnGraph& graph, const Arguments&... arguments)
+      : on_(on) {
     graph.require_one_column_each();
     const std::lock_guard lock(on.mutex);
     layer_.emplace(on.executor, arguments..., graph.graph, graph.column_of_arc);
@@ -178,8 +179,9 @@ class DeviceDiffusionArchitecture final : public DiffusionArchitecture<Family, S
   [[nodiscard]] std::unique_ptr<Pass> make_pass(const std::shared_ptr<const Relations>& relations,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
     using Operator = sheafnn::batch::DiffusionOperator<Executor, Family, S>;
-    return std::make_unique<DeviceLayerPass<Executor, Operator, S>>(
-        on_, *columns_of<ColumnGraph>(relations), this->parameters_, this->at_, this->options_, this->weighted_);
+    return std::make_unique<DeviceLayerPass<Executor, Operator, S>>(on_, *columns_of<ColumnGraph>(relations),
+                                                                    this->parameters_, this->at_, this->options_,
+                                                                    this->weighted_);
   }
 
  private:
@@ -196,8 +198,8 @@ class DeviceLearnerArchitecture final : public LearnerArchitecture<Model> {
     using S = typename Model::Scalar;
     using Operator = sheafnn::batch::LearnerOperator<Executor, typename Model::Family, S>;
     return std::make_unique<DeviceLayerPass<Executor, Operator, S>>(on_, *columns_of<ColumnGraph>(relations),
-                                                                   this->parameters_, this->at_,
-                                                                   this->setting_.sizes, this->setting_.point);
+                                                                    this->parameters_, this->at_,
+                                                                    this->setting_.sizes, this->setting_.point);
   }
 
  private:

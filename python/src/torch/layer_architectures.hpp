@@ -85,7 +85,8 @@ struct LearnerSetting {
 template <class Model>
 class LearnerArchitecture : public ModelArchitecture<Model> {
  public:
-  explicit LearnerArchitecture(const Setting& setting) : ModelArchitecture<Model>(setting), setting_(this->model()) {
+  explicit LearnerArchitecture(const Setting& setting)
+      : ModelArchitecture<Model>(setting), setting_(this->model()) {
     sheafnn::layers::ParameterList<sheafnn::layers::ParameterSlot> list(parameters_);
     at_.declare(list, setting_.sizes, 0);
   }

@@ -132,7 +132,8 @@ class HostLearnerArchitecture final : public LearnerArchitecture<Model> {
 
   [[nodiscard]] std::unique_ptr<Pass> make_pass(const std::shared_ptr<const Relations>& relations,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
-    return std::make_unique<LearnerPass<Model>>(this->setting_, this->parameters_, columns_of<ColumnGraph>(relations));
+    return std::make_unique<LearnerPass<Model>>(this->setting_, this->parameters_,
+                                                columns_of<ColumnGraph>(relations));
   }
 };
 

@@ -17,14 +17,17 @@ namespace python {
 template <class Place, class Bayesian, class Deterministic>
 [[nodiscard]] std::shared_ptr<const Architecture> make_of(const Setting& setting) {
   if (setting.kind == Bayesian::kind) return std::make_shared<typename Place::template Network<Bayesian>>(setting);
-  if (setting.kind == Deterministic::kind) return std::make_shared<typename Place::template Network<Deterministic>>(setting);
+  if (setting.kind == Deterministic::kind)
+    return std::make_shared<typename Place::template Network<Deterministic>>(setting);
   using Family = typename Deterministic::Family;
   if constexpr (std::is_same_v<typename Deterministic::Options, sheafnn::ModelOptions> &&
                 !programs::reads_given_sheaf<Deterministic>) {
     using S = typename Deterministic::Scalar;
-    if (setting.kind == diffusion_kind) return std::make_shared<typename Place::template Diffusion<Family, S>>(setting);
+    if (setting.kind == diffusion_kind)
+      return std::make_shared<typename Place::template Diffusion<Family, S>>(setting);
     if constexpr (sheafnn::sheaf::is_learned<Family>) {
-      if (setting.kind == learner_kind) return std::make_shared<typename Place::template Learner<Deterministic>>(setting);
+      if (setting.kind == learner_kind)
+        return std::make_shared<typename Place::template Learner<Deterministic>>(setting);
     }
   }
   sheafnn::throw_invalid_argument("kind", setting.kind,
