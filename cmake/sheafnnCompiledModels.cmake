@@ -15,13 +15,13 @@ set(folder ${PROJECT_BINARY_DIR}/compiled_models)
 set(list "// Written by CMake: SHEAFNN_MODELS.\n#pragma once\n\n#include \"sheafnn/bsnn/compiled_models.hpp\"\n\n")
 set(sources ${folder}/register_width.cpp)
 file(CONFIGURE OUTPUT ${folder}/register_width.cpp CONTENT [[
-#include <sheafnn/core/config.hpp>
+#include <sheafnn/bsnn/compiled_models.hpp>
 namespace sheafnn::detail {
-template <int RegisterBytes>
+template <int RegisterBytes, bool OpenMp>
 int compiled_models_for_registers_of() {
   return RegisterBytes;
 }
-template int compiled_models_for_registers_of<register_bytes>();
+template int compiled_models_for_registers_of<register_bytes, uses_openmp>();
 }  // namespace sheafnn::detail
 ]] @ONLY)
 foreach(model IN LISTS models)
@@ -44,7 +44,7 @@ set_target_properties(sheafnn_models PROPERTIES EXPORT_NAME models POSITION_INDE
 sheafnn_own_target(sheafnn_models)
 target_link_libraries(sheafnn_models PUBLIC sheafnn)
 target_compile_definitions(sheafnn_models INTERFACE SHEAFNN_COMPILED_MODELS)
-target_compile_options(sheafnn_models INTERFACE ${sheafnn_native_options})  # the same registers in programs
+target_compile_options(sheafnn_models INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${sheafnn_native_options}>")  # the same registers in programs
 target_include_directories(sheafnn_models INTERFACE $<BUILD_INTERFACE:${folder}/include>)
 if(SHEAFNN_INSTALL)
   install(FILES ${folder}/include/sheafnn/model_list.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sheafnn)

@@ -37,8 +37,12 @@ endif()
 
 configure_package_config_file(cmake/sheafnnConfig.cmake.in ${PROJECT_BINARY_DIR}/sheafnnConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
+set(any_architecture ARCH_INDEPENDENT)
+if(TARGET sheafnn_models)
+  set(any_architecture "")
+endif()
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmake COMPATIBILITY SameMinorVersion
-                                 ARCH_INDEPENDENT)
+                                 ${any_architecture})
 install(FILES ${PROJECT_BINARY_DIR}/sheafnnConfig.cmake ${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmake
         DESTINATION ${package_dir})
 

@@ -1,7 +1,7 @@
 /// \file
 /// Writes folders of .npy arrays: synthetic graphs of any size, the arcs of a list of edges, and the tasks of the Open Graph
-/// Benchmark. large_graph reads the rows that it needs, and the ranks of train_mpi those of their own nodes. All ranks write;
-/// each needs memory for one range of nodes.
+/// Benchmark. large_graph reads the rows that it needs, and the ranks of train_mpi read the rows of their own nodes. In
+/// `generate`, `convert` and `partition` all ranks write, and each needs memory for one range of nodes.
 ///
 ///     mpirun -n 4 build/mpi/examples/graph_folder generate --folder big --nodes 10000000
 ///     mpirun -n 4 build/mpi/examples/graph_folder convert --folder own --edges edges.txt --nodes 50000

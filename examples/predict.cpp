@@ -208,12 +208,12 @@ void predict_folder(const Settings& s, const sheafnn::io::TensorFile& checkpoint
 /// Refuses options that have no effect on a folder of .npy arrays, or on other data. \param app  after parsing
 void refuse_idle_options(const CLI::App& app, bool folder) {
   for (const char* name : {"--fan-outs", "--nodes"}) {
-    sheafnn::require(folder || app.get_option(name)->count() == 0, name, app.get_option(name)->as<std::string>(),
+    sheafnn::require(folder || app.get_option(name)->count() == 0, name, CLI::detail::join(app.get_option(name)->results(), ","),
                      "belongs to a --dataset that is a folder of .npy arrays");
   }
   for (const char* name :
        {"--device", "--sheaf", "--sheaf-layer", "--posterior-coverage", "--given-sheaf", "--missing-labels"}) {
-    sheafnn::require(!folder || app.get_option(name)->count() == 0, name, app.get_option(name)->as<std::string>(),
+    sheafnn::require(!folder || app.get_option(name)->count() == 0, name, CLI::detail::join(app.get_option(name)->results(), ","),
                      "belongs to a graph in memory; the rows of a folder of .npy arrays are read one by one");
   }
 }

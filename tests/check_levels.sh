@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: check_levels.sh
-# A program of a build for two levels of processors chooses the level when it starts, and says so where the one that is wanted is not
-# there. Builds one small program at both. Uses $CXX. Exit code 77: the machine is not x86-64, or lacks the higher level.
+# A program that is built for two levels of processors chooses the level when it starts. It says so where the wanted level is
+# missing. Builds one small program at both. Uses $CXX. Exit code 77: the machine is not x86-64, or lacks the higher level.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/tests/program_checks.sh"

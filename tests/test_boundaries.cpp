@@ -123,10 +123,10 @@ TEST_CASE("boundaries: passes of networks") {
   // Steps in another order.
   too_early("features_after() needs begin()", [&] { static_cast<void>(network.features_after(0)); });
   too_early("kl() needs begin()", [&] { static_cast<void>(network.kl()); });
-  too_early("a backward pass needs a forward pass", [&] { network.backward(network.output_bar()); });
+  too_early("a backward pass needs a draw", [&] { network.backward(network.output_bar()); });
   too_early("begin() with `shared` needs share()", [&] { network.begin({}, &network); });
   const auto evaluation = network.begin({});
-  too_early("a backward pass needs a forward pass", [&] { evaluation.begin_backward(); });
+  too_early("a backward pass needs a draw", [&] { evaluation.begin_backward(); });
   const auto pass = network.begin({.training = true});
   too_early("the pass has ended", [&] { evaluation.draw(); });
   too_early("the pass has ended", [&] { evaluation.draw_samples(1, [](const auto&) {}); });
@@ -141,6 +141,11 @@ TEST_CASE("boundaries: passes of networks") {
   too_early("finish() needs add()", [&] { backward.finish(); });
   const auto third = pass.draw();
   too_early("add() needs a backward pass", [&] { backward.add(third, network.output_bar()); });
+  auto other = pass.begin_backward();
+  too_early("the backward pass has ended", [&] { backward.add(third, network.output_bar()); });
+  other.add(third, network.output_bar());
+  too_early("the backward pass has ended", [&] { backward.finish(); });
+  other.finish();
 
   // Samples and layers out of range.
   refused("sample: -1", [&] { pass.draw(-1); });
@@ -216,7 +221,7 @@ TEST_CASE("boundaries: cooperative networks") {
   Network<Csnn> network(model, task.graph, task.sparse);
   too_early("features_after() needs begin()", [&] { static_cast<void>(network.features_after(0)); });
   const auto pass = network.begin({});
-  too_early("a backward pass needs a forward pass", [&] { pass.begin_backward(); });
+  too_early("a backward pass needs a draw", [&] { pass.begin_backward(); });
   refused("sample: 32768", [&] { pass.draw(32768); });
   refused("layer_count: 3", [&] { static_cast<void>(network.features_after(3)); });
   refused("layer: 2", [&] { static_cast<void>(network.node_maps(2)); });

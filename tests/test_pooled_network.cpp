@@ -251,6 +251,11 @@ TEST_CASE("pooled networks: errors") {
   const Model model(options(Pooling::mean), 1);
   Network<Model> network(model, task.graph, task.sparse);
   CHECK_THROWS_AS(network.begin({}).begin_backward(), std::logic_error);
+  CHECK_THROWS_AS(network.begin({.training = true}).network().backward(network.output_bar()), std::logic_error);
+  const std::vector<std::int32_t> first = {0, 1}, second = {2, 3};
+  const auto sample = network.begin({.training = true, .nodes = first}).draw();
+  auto backward = network.begin({.training = true, .nodes = second}).begin_backward();
+  CHECK_THROWS_AS(backward.add(sample, network.output_bar()), std::logic_error);
   const std::vector<std::int32_t> none = {4};
   CHECK_THROWS_WITH(network.begin({.nodes = none}), "nodes[0]: 4 is not allowed; must be between 0 and 3");
 }

@@ -74,7 +74,7 @@ struct Reaction {
     return {.x = bar * (T(1) + rho * (T(1) - T(3) * at.x * at.x)), .z = -gamma * bar};
   }
 };
-using Reactions = WeightedEquation<Reaction, float>;
+using Reactions = RunEquation<Reaction, float>;
 SHEAFNN_TEAMS(EquationForward<Reactions, LayerOutput<float>, Rotations, float>);
 SHEAFNN_ITEMS(EquationBackward<Reactions, Rotations, float>);
 SHEAFNN_ITEMS(EquationSums<Reactions, float>);

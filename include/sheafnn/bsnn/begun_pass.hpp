@@ -1,6 +1,6 @@
 /// \file
-/// The steps of a pass as types, for objectives that average over samples and for your own loops. A step that lacks the
-/// step before it does not compile.
+/// The steps of a pass as types, for objectives that average over samples and for your own loops. No step can be called
+/// without what the step before it returned.
 ///
 ///     const auto pass = network.begin({.epoch = epoch, .training = true});    // BegunPass: H and Q(F | H)
 ///     auto backward = pass.begin_backward({.kl_weight = 1e-3, .samples = 2});  // BackwardPass
@@ -11,8 +11,8 @@
 ///     }
 ///     const double kl = backward.finish();   // completes network.gradient()
 ///
-/// All refer to the network, which holds one pass, one sample and one backward pass. The next begin() ends a pass, the
-/// next draw() or add() ends a sample. Whatever has ended throws std::logic_error.
+/// All refer to the network, which holds one pass, one sample and one backward pass. The next of its kind ends each of
+/// them; begin() ends all, and add() ends its sample. Whatever has ended throws std::logic_error.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ namespace detail {
 /// Calls the steps of a network. Networks make it a friend.
 struct PassSteps;
 
-/// Numbers of the last pass and of the last draw of a network.
+/// Numbers of the last pass, draw and backward pass of a network.
 struct PassNumbers {
-  std::uint64_t pass = 0, draw = 0;
+  std::uint64_t pass = 0, draw = 0, backward = 0;
 };
 
 }  // namespace detail
@@ -87,9 +87,10 @@ class BackwardPass {
 
  private:
   friend class BegunPass<N, FromEmbedding>;
-  BackwardPass(N& network, std::uint64_t number) : network_(&network), number_(number) {}
+  BackwardPass(N& network, std::uint64_t pass, std::uint64_t number)
+      : network_(&network), pass_(pass), number_(number) {}
   N* network_;
-  std::uint64_t number_;  ///< of the pass
+  std::uint64_t pass_, number_;
 };
 
 /// A pass that has begun: embeddings and, for Bayesian models, the posterior are computed.
@@ -137,6 +138,7 @@ struct PassSteps {
   /// Begins a pass, whose embeddings the network has computed.
   template <bool FromEmbedding, class N>
   static BegunPass<N, FromEmbedding> begun(N& network) {
+    ++network.numbers_.draw;
     return {network, ++network.numbers_.pass};
   }
   template <class N>
@@ -161,8 +163,15 @@ struct PassSteps {
     network.draw_all(network.sample_count(count), use);
   }
   template <class N>
-  static void begin_backward(N& network, const BackwardOptions& options) {
+  static void check_backward(const N& network, std::uint64_t pass, std::uint64_t backward) {
+    check(network, pass);
+    if (network.numbers_.backward != backward)
+      throw std::logic_error("the backward pass has ended: its network has begun another one");
+  }
+  template <class N>
+  static std::uint64_t begin_backward(N& network, const BackwardOptions& options) {
     network.begin_backward(options);
+    return ++network.numbers_.backward;
   }
   template <class N, class Bar>
   static void accumulate(N& network, const Bar& outputs_bar) {
@@ -173,16 +182,14 @@ struct PassSteps {
     return network.finish_backward();
   }
   template <class N, class View, class... Bars>
-  static void add(N& network, std::uint64_t pass, const DrawnSample<View>& sample, const Bars&... bars) {
-    check(network, pass);
+  static void add(N& network, const DrawnSample<View>& sample, const Bars&... bars) {
     if (network.numbers_.draw != sample.number_)
       throw std::logic_error("the sample has ended: its network has drawn another one, or has added this one");
     network.accumulate(bars...);
     ++network.numbers_.draw;
   }
   template <class N, class... Bars>
-  static double finish(N& network, std::uint64_t pass, const Bars&... bars) {
-    check(network, pass);
+  static double finish(N& network, const Bars&... bars) {
     return network.finish_backward(bars...);
   }
 };
@@ -208,26 +215,29 @@ void BegunPass<N, FromEmbedding>::draw_samples(Index count, const Use& use) cons
 template <class N, bool FromEmbedding>
 BackwardPass<N, FromEmbedding> BegunPass<N, FromEmbedding>::begin_backward(const BackwardOptions& options) const {
   detail::PassSteps::check(*network_, number_);
-  detail::PassSteps::begin_backward(*network_, options);
-  return {*network_, number_};
+  return {*network_, number_, detail::PassSteps::begin_backward(*network_, options)};
 }
 template <class N, bool FromEmbedding>
 void BackwardPass<N, FromEmbedding>::add(const DrawnSample<MatrixView<S>>& sample,
                                          const MatrixView<const S>& outputs_bar) {
-  detail::PassSteps::add(*network_, number_, sample, outputs_bar);
+  detail::PassSteps::check_backward(*network_, pass_, number_);
+  detail::PassSteps::add(*network_, sample, outputs_bar);
 }
 template <class N, bool FromEmbedding>
 void BackwardPass<N, FromEmbedding>::add(const DrawnSample<FeatureView<const S>>& sample,
                                          const FeatureView<const S>& features_bar, bool sheaf_begun) {
-  detail::PassSteps::add(*network_, number_, sample, features_bar, sheaf_begun);
+  detail::PassSteps::check_backward(*network_, pass_, number_);
+  detail::PassSteps::add(*network_, sample, features_bar, sheaf_begun);
 }
 template <class N, bool FromEmbedding>
 double BackwardPass<N, FromEmbedding>::finish() requires(!FromEmbedding) {
-  return detail::PassSteps::finish(*network_, number_);
+  detail::PassSteps::check_backward(*network_, pass_, number_);
+  return detail::PassSteps::finish(*network_);
 }
 template <class N, bool FromEmbedding>
 double BackwardPass<N, FromEmbedding>::finish(const MatrixView<S>& embedding_bar) requires FromEmbedding {
-  return detail::PassSteps::finish(*network_, number_, embedding_bar);
+  detail::PassSteps::check_backward(*network_, pass_, number_);
+  return detail::PassSteps::finish(*network_, embedding_bar);
 }
 
 }  // namespace sheafnn

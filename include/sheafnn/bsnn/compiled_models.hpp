@@ -16,13 +16,19 @@
 
 namespace sheafnn::detail {
 
-/// Defined in the library, for the register width that it was compiled for.
-template <int RegisterBytes>
+#ifdef SHEAFNN_USE_OPENMP
+inline constexpr bool uses_openmp = true;
+#else
+inline constexpr bool uses_openmp = false;
+#endif
+
+/// Defined in the library, for the register width and the threads that it was compiled for.
+template <int RegisterBytes, bool OpenMp>
 [[nodiscard]] int compiled_models_for_registers_of();
 
-/// A program that is compiled for registers of another width than the library does not link: its error names this
-/// function.
-inline const int checks_register_width = compiled_models_for_registers_of<register_bytes>();
+/// A program that is compiled for registers of another width than the library, or for other threads, does not link: its
+/// error names this function.
+inline const int checks_register_width = compiled_models_for_registers_of<register_bytes, uses_openmp>();
 
 }  // namespace sheafnn::detail
 

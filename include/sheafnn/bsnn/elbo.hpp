@@ -67,8 +67,8 @@ class PredictiveWeights {
   std::vector<double> values_, losses_;
 };
 
-/// The predictive loss of a pass, and its derivative. Every sample is drawn twice,
-/// since the weight of a sample depends on the losses of all samples.
+/// The predictive loss of a pass, and its derivative. Every sample is drawn twice, since the weight of a sample depends
+/// on the losses of all samples.
 template <class Model, class LossType>
 double predictive_loss(const BegunPass<Network<Model>>& pass, BackwardPass<Network<Model>>& backward,
                        const LossType& loss, std::span<const std::int32_t> nodes, Index samples) {

@@ -204,7 +204,7 @@ class NetworkPasses {
     if (layer_count > 0) check_drawn("features_after");
   }
   [[noreturn]] static void throw_keeps_nothing() {
-    throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+    throw std::logic_error("a backward pass needs a draw of a pass with training = true before it");
   }
   void require_kept() const {
     if (!steps_.kept) throw_keeps_nothing();

@@ -72,9 +72,14 @@ class PooledPart {
     return std::equal(graphs.begin(), graphs.end(), graphs_.begin(), graphs_.end());
   }
   [[nodiscard]] Network<NodeModel>& network() noexcept { return *network_; }
-  void begin(const ForwardPass<S>& pass) { pass_ = network_->begin(pass); }
+  void begin(const ForwardPass<S>& pass) {
+    sample_.reset();
+    backward_.reset();
+    pass_ = network_->begin(pass);
+  }
   void begin_backward(const BackwardOptions& options) { backward_ = pass_->begin_backward(options); }
   double finish_backward() { return backward_->finish(); }
+  [[nodiscard]] bool drawn() const noexcept { return sample_.has_value(); }
 
   /// r of a sample.
   MatrixView<const S> pool(Index sample, std::span<const S> attention, bool keeps) {
@@ -257,6 +262,7 @@ class Network<PooledModel<NodeModel>> {
   /// Adds the derivatives from the derivative of the last draw's outputs.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     detail::PooledPart<NodeModel>& part = begun("accumulate");
+    if (!part.drawn()) throw std::logic_error("a backward pass needs a draw of a pass with training = true before it");
     const auto weights = weights_at<const S>(model_.parameters().values().data());
     const auto bars = weights_at<S>(gradient_.data());
     part.readout->backward(execution_, weights.hidden, weights.output, part.pooled(), outputs_bar,

@@ -52,6 +52,7 @@ class LineReader {
       if (end == std::string_view::npos && more_) {
         content_.erase(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(begin_));
         begin_ = 0;
+        check_memory(file_, static_cast<double>(content_.size()));  // a line without an end
         if (!more_(content_)) more_ = nullptr;
         continue;
       }

@@ -8,6 +8,9 @@
 #include <span>
 #include <utility>
 
+#include <cstdint>
+#include <system_error>
+
 #include "sheafnn/io/file.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)

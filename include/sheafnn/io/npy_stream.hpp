@@ -82,7 +82,7 @@ template <class T>
 class NpyStreamWriter {
  public:
   /// \param columns  of a row; −1: the array has one dimension
-  /// \throws std::runtime_error  naming the file and the system's reason. Unchecked: columns ≥ −1
+  /// \throws std::runtime_error  the file cannot be written. Unchecked: columns ≥ −1
   explicit NpyStreamWriter(const std::filesystem::path& path, Index columns = -1)
       : name_(path.string()), columns_(columns), file_(path, std::ios::binary | std::ios::trunc) {
     const Bytes header = header_of(std::numeric_limits<Index>::max() / 2 / std::max<Index>(columns, 1));
@@ -112,9 +112,7 @@ class NpyStreamWriter {
  private:
   [[nodiscard]] Bytes header_of(Index rows) const {
     const Index shape[] = {rows, columns_};
-    constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
-    return detail::npy_with_header(sheafnn::detail::concat(detail::byte_order(), kind, sizeof(T)),
-                                   std::span(shape).first(columns_ < 0 ? 1 : 2), 0);
+    return detail::npy_with_header(detail::npy_type<T>(), std::span(shape).first(columns_ < 0 ? 1 : 2), 0);
   }
   void put(std::span<const unsigned char> bytes) {
     file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

@@ -39,6 +39,14 @@ namespace detail {
   return r;
 }
 [[nodiscard]] constexpr char byte_order() { return std::endian::native == std::endian::big ? '>' : '<'; }
+/// The type of numbers of T in a header, such as `<f8`.
+template <class T>
+[[nodiscard]] std::string npy_type() {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
+                std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>);
+  constexpr char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+  return sheafnn::detail::concat(byte_order(), kind, sizeof(T));
+}
 
 }  // namespace detail
 
@@ -49,13 +57,10 @@ namespace detail {
 /// \throws std::invalid_argument  a number of values that the shape does not have, or a shape that NpyArray refuses
 template <class T>
 [[nodiscard]] Bytes to_npy(std::span<const Index> shape, std::span<const T> values) {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-                std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>);
   require(shape.size() <= 8, "shape.size", shape.size(), "at most 8 extents");
   const Index size = detail::element_count("shape", shape);
   require(static_cast<Index>(values.size()) == size, "values", values.size(), sheafnn::detail::concat("the shape has ", size));
-  constexpr char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
-  Bytes r = detail::npy_with_header(sheafnn::detail::concat(detail::byte_order(), kind, sizeof(T)), shape, values.size_bytes());
+  Bytes r = detail::npy_with_header(detail::npy_type<T>(), shape, values.size_bytes());
   const std::size_t begin = r.size();
   r.resize(begin + values.size_bytes());
   if (!values.empty()) std::memcpy(r.data() + begin, values.data(), values.size_bytes());

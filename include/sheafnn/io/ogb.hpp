@@ -179,7 +179,7 @@ void check_ogb_shape(const Array& array, Index rows, Index columns) {
   if (nodes[0] < 1 || nodes[0] > most) fail(counts.where(), nodes[0], " nodes; must be between 1 and ", most);
   return nodes[0];
 }
-/// Number i of edge_index as a node.
+/// An end of an edge, as a node.
 [[nodiscard]] inline std::int32_t ogb_end(const std::string& where, Index edge, std::int64_t node, Index n) {
   if (node < 0 || node >= n) {
     fail(where, "edge ", edge, " has node ", node, "; node numbers must be between 0 and ", n - 1);
@@ -249,10 +249,11 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
   if (OgbTable::exists(raw / "edge-feat")) refuse_edge_features((raw / "edge-feat.csv.gz").string());
   return std::filesystem::exists(raw / "data.npz", error);
 }
-/// What messages call all labels, and the label of node u.
+/// What messages call all labels.
 [[nodiscard]] inline std::string ogb_label_name(const std::filesystem::path& raw, bool arrays) {
   return (raw / (arrays ? "node-label.npz" : "node-label.csv.gz")).string();
 }
+/// What messages call the label of node u.
 [[nodiscard]] inline std::string ogb_label_place(const std::string& name, Index u) {
   return sheafnn::detail::concat(name, ": node ", u);
 }

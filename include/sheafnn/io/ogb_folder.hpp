@@ -37,7 +37,7 @@ namespace sheafnn::io {
 /// How convert_ogb() reads.
 struct OgbConversion {
   std::string split = {};       ///< name of a folder in split/; empty: the only one
-  Index arcs = Index{1} << 24;  ///< that are sorted at a time, ≥ 1; more where a node or 1/100 of all has more
+  Index arcs = Index{1} << 24;  ///< that are sorted at a time, ≥ 1; at least 1/100 of all arcs, and all arcs of a node
 };
 
 /// What convert_ogb() wrote.
@@ -56,6 +56,7 @@ class NewFolder {
   explicit NewFolder(const std::filesystem::path& path)
       : path_(path.has_filename() ? path : path.parent_path()), temporary_(path_) {
     std::error_code error;
+    if (path_.filename() == "." || path_.filename() == "..") fail(path_.string(), "has no name; name a new folder");
     const bool empty = std::filesystem::is_directory(path_, error) && std::filesystem::is_empty(path_, error);
     if (std::filesystem::exists(path_, error) && !empty) {
       fail(path_.string(), "exists already; name a new folder");
@@ -334,7 +335,7 @@ inline void write_masks(const NewFolder& folder, const Split& split, Index n) {
 }  // namespace detail
 
 /// Makes a folder of .npy arrays from an OGB folder: indptr, indices, features in single precision, labels, and the masks of
-/// one split. In memory are pieces of the files, `arcs` arcs, and about 12 bytes a node. Needs a POSIX system where the numbers
+/// one split. In memory are pieces of the files, `arcs` arcs, and some 16 bytes a node. Needs a POSIX system where the numbers
 /// are in data.npz.
 ///
 /// \param folder   a new folder, or an empty one. It is there with all files, or not at all

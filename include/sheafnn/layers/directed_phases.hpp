@@ -1,7 +1,7 @@
 /// \file
 /// DirectedPhases: the phases e^{iφ_a} of the arcs of directed layers, with φ_a = 2π q θ_a for θ_a =
-/// direction_of(graph, a), and the random phases of the option `random`. Of every edge {u, v}, u < v, φ is drawn from
-/// a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one concentration κ of the layer. −φ is the angle of the
+/// direction_of(graph, a), and the random phases of the option `random`. For every edge {u, v}, u < v, φ is drawn from
+/// a wrapped Cauchy distribution C_2(R(2π q θ), κ). Its concentration κ belongs to the layer. −φ is the angle of the
 /// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. On a part of a graph φ belongs to the arc from
 /// the node with the smaller number in the whole graph. The KL term is the part's share. Source: math: "Directed sheaves"
 /// (3.52, 3.57); the posterior is posterior/phase.hpp.
