@@ -588,7 +588,7 @@ END
   refuse 'none\.csv: no such file' "$bin/links" --dataset club --candidates none.csv --ranking out.csv
   refuse '--candidates requires --ranking' "$bin/links" --candidates pairs.csv
   refuse '--score: cosine is not allowed; choose dot, bilinear, energy' "$bin/links" --score cosine
-  refuse '--outputs: 15 is not allowed; the energy needs a multiple of the stalk dimension, 2' "$bin/links" --outputs 15
+  refuse '--outputs: 15 is not allowed; the energy needs a multiple of the stalk dimension, 2' "$bin/links" --score energy --outputs 15
   refuse 'shares must sum to 1' "$bin/links" --train-share 0.5
   refuse '--train-share: 0 is not allowed; training needs targets' "$bin/links" --train-share 0 --message-share 0.8
   refuse '--negatives: 0 is not allowed' "$bin/links" --negatives 0

@@ -79,7 +79,7 @@ def test_refused(karate):
     with pytest.raises(ValueError, match="pair_score: cosine is not allowed; choose dot, bilinear, energy"):
         fit(pair_score="cosine")
     with pytest.raises(ValueError, match="outputs: 15 is not allowed; the energy needs a multiple of the stalk dimension, 2"):
-        fit(outputs=15)
+        fit(pair_score="energy", outputs=15)
     with pytest.raises(ValueError, match="message_share: 2 is not allowed; must be between 0 and 1"):
         fit(split={"message_share": 2})
     with pytest.raises(ValueError, match=r"network\['filter_degree'\]: 3 is not allowed; belongs to filter"):
