@@ -227,10 +227,19 @@ awk -v edges=houses/edges.csv -v nodes=houses/nodes.csv 'BEGIN {
     if (u > 0) print "house " u - 1 ",house " u > edges
   }
 }'
-# The commands of docs/numbers.md, as they stand there, with a small network.
-read -ra typed_train <<< "$(grep '^train --dataset houses ' "$root/docs/numbers.md")"
-read -ra typed_predict <<< "$(grep '^predict --model houses' "$root/docs/numbers.md")"
-[ "${#typed_train[@]}" -gt 1 ] && [ "${#typed_predict[@]}" -gt 1 ] || fail "docs/numbers.md has no commands of houses"
+# The commands of docs/numbers.md, as they stand there, with the files that docs/data.md shows.
+commands=$(sed -n '/^train --dataset people --target height/,/^```$/p' "$root/docs/numbers.md" | sed '$d')
+[ "$(grep -c '^\(train\|predict\) ' <<< "$commands")" -eq 2 ] || fail "docs/numbers.md has no commands of people"
+mkdir -p page/people
+for file in edges nodes; do
+  sed -n "/^ *.*\`$file\.csv\` says/,/^\`\`\`$/p" "$root/docs/data.md" | sed '1,/^```csv$/d;$d' > page/people/$file.csv
+  [ -s page/people/$file.csv ] || fail "docs/data.md has no $file.csv of people"
+done
+(cd page && PATH=$bin:$PATH bash -e <<< "$commands" > heights.txt) || fail "the commands of docs/numbers.md fail"
+grep -q '^people: 9 nodes, 10 edges, .* gaussian targets: height$' page/heights.txt || fail "another summary: $(cat page/heights.txt)"
+[ "$(head -1 page/heights.csv)" = node,name,height,height_std,height_lower,height_upper ] || fail "$(head -1 page/heights.csv)"
+typed_train=(train --dataset houses --target price,visits --loss gaussian --make-splits 60/20/20 --split-count 1 --save houses.safetensors)
+typed_predict=(predict --model houses.safetensors --dataset houses --output prices.csv)
 small=(--maps diagonal --stalk-dim 2 --channels 8 --layers 2 --epochs 120)
 numbers=("$bin/train" --dataset houses "${small[@]}" --make-splits 60/20/20 --split-count 1)
 "$bin/${typed_train[0]}" "${typed_train[@]:1}" "${small[@]}" --coverage 0.8 --report houses.json \

@@ -64,7 +64,7 @@ class Commands:
         self.checked = 0
         self.missing = set()
 
-    def options(self, program, words):
+    def options(self, program, words, portable=False):
         """Options that are not in the program's --help."""
         path = self.programs / program
         if not path.exists():
@@ -74,8 +74,9 @@ class Commands:
         if (program, before) not in self.help:
             result = subprocess.run([path, *before, "--help"], capture_output=True, text=True, check=True)
             self.help[program, before] = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", result.stdout))
+        known = self.help[program, before] | ({"--cpu-level"} if portable else set())  # of programs for several levels
         self.checked += 1
-        return [w for w in map(self.name, words) if w and w not in self.help[program, before]]
+        return [w for w in map(self.name, words) if w and w not in known]
 
     @staticmethod
     def name(word):
@@ -89,7 +90,7 @@ class Commands:
             at = next((i for i, w in enumerate(rest) if pathlib.PurePath(w).name in PROGRAMS), None)
             return None if at is None else self.complaint(rest[at:])
         if program in PROGRAMS:
-            unknown = self.options(program, rest)
+            unknown = self.options(program, rest, "portable" in pathlib.PurePath(first).parts)
             return f"{program} has no {' '.join(unknown)}" if unknown else None
         if first in ("bash", "python", "python3"):
             if not rest or rest[0].startswith("-"):
