@@ -566,7 +566,7 @@ class Dataset(NodeData):
         classes = np.array(names, object) if numbers is None else numbers
         if (codes >= 0).all():
             return classes[codes]
-        return np.append(classes.astype(object), None)[codes]
+        return np.array([*classes, None], object)[codes]
 
     @property
     def edge_targets(self) -> Any:

@@ -104,8 +104,8 @@ class BatchAttentionLayer {
                                                  end_,
                                                  x,
                                                  mixing_.y(),
-                                                 pass.training ? gathered_.data() : nullptr,
-                                                 pass.training ? change_.data() : nullptr,
+                                                 pass.keeps() ? gathered_.data() : nullptr,
+                                                 pass.keeps() ? change_.data() : nullptr,
                                                  {nullptr, 0, false, nullptr, output_.data(), call.runs, pass,
                                                   number_ + 1, next}});
     return false;

@@ -64,7 +64,7 @@ class BatchEquationLayer {
                          pass,
                          inputs_,
                          diffused_.data(),
-                         pass.training ? z_.data() : nullptr,
+                         pass.keeps() ? z_.data() : nullptr,
                          {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
   }
   /// The sums for the equation's weights and bias, z̄ and r̄, from the derivative of X'. Adds to scratch.first_bar, and sets the
