@@ -96,7 +96,7 @@ template <class S>
 void check_rows_alone(Index width) {
   CAPTURE(width);
   constexpr Index rows = 11;
-  const auto numbers = [](Index count, std::uint64_t seed) {
+  const auto numbers = [](Index count, std::uint32_t seed) {
     const Numbers exact = random_numbers(count, seed);
     return std::vector<S>(exact.begin(), exact.end());
   };
