@@ -136,7 +136,6 @@ void parametrisations(Choices& choices) {
 template <class S, int N>
 void matrices(Choices& choices) {
   const SquareMatrix<S, N> a = some_matrix<S, N>(choices);
-  const SquareMatrix<S, N> cotangent = any_matrix<S, N>(choices);
   const auto options = some_options<S>(choices);
   keeps_contract<invalid_argument>([&] {
     expect_rotation<S, N>(sheafnn::rotation::nearest_rotation<S, N>(a), 64 * N, "the nearest rotation is none");
