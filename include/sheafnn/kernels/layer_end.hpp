@@ -43,6 +43,7 @@ template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated(const T& z, bool activation) {
   return activation ? elu(z) : z;
 }
+/// The same for a choice at run time.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated(const T& z, layers::Activation activation) {
   T slope;
@@ -53,6 +54,7 @@ template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated_bar(const T& x_bar, const T& z, bool activation) {
   return activation ? -x_bar * elu_derivative(z) : -x_bar;
 }
+/// The same for a choice at run time.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated_bar(const T& x_bar, const T& z, layers::Activation activation) {
   T slope;
@@ -149,6 +151,7 @@ struct ConvolutionEndWith {
     return {.z = z_bar, .mixed = -z_bar, .bias = -z_bar};
   }
 };
+/// As layers with ELU have it.
 template <class T>
 using ConvolutionEnd = ConvolutionEndWith<T, bool>;
 /// As networks of convolutions have it.
