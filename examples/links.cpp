@@ -204,8 +204,19 @@ std::vector<Edge> unknown_edges(const sheafnn::Dataset& data) {
   return r;
 }
 
+/// The pairs of --ranking: the candidates, or else the edges without a label or number, or else the test pairs.
+///
+/// \throws std::invalid_argument  there are none, naming the option `name` with its value
+std::vector<Edge> pairs_to_predict(const Settings& s, const sheafnn::Dataset& data, const sheafnn::EdgeTargets& split,
+                                   std::string_view name, const std::string& value) {
+  if (!s.candidates.empty()) return read_pairs(s.candidates, data);
+  std::vector<Edge> r = unknown_edges(data);
+  if (r.empty()) r = test_pairs(split);
+  sheafnn::require(!r.empty(), name, value, "there are no test pairs; --candidates names the pairs to predict");
+  return r;
+}
+
 void run(Settings s, const sheafnn::Dataset& data) {
-  std::vector<Edge> candidates = s.candidates.empty() ? unknown_edges(data) : read_pairs(s.candidates, data);
   s.split.seed = s.train.seed;
   const bool numeric = !s.data.text.edge_target.empty();
   links_program::PairTask task{numeric ? s.data.text.edge_target : s.data.text.edge_labels,
@@ -214,6 +225,8 @@ void run(Settings s, const sheafnn::Dataset& data) {
   const links_program::PairTargets targets =
       links_program::split_pairs(data, task, numeric ? "--edge-target" : "--edge-labels", numeric, s.split);
   const sheafnn::EdgeTargets& links = targets.edges;
+  std::vector<Edge> pairs;
+  if (!s.ranking.empty()) pairs = pairs_to_predict(s, data, links, "--ranking", s.ranking);
   std::printf(
       "%s: %td nodes, %td edges, of which the network sees %td; targets%s: %zu of training, %zu of "
       "validation, %zu of test\n",
@@ -234,11 +247,7 @@ void run(Settings s, const sheafnn::Dataset& data) {
   const Predictor predictor(network, task, links.graph, data, programs::best_epoch_options(s.train, r.best_epoch));
   const std::vector<Edge> test = test_pairs(links);
   if (!test.empty()) print_test(task, targets, r, predictor, test, s.hits);
-  if (s.ranking.empty()) return;
-  const std::vector<Edge>& pairs = candidates.empty() ? test : candidates;
-  sheafnn::require(!pairs.empty(), "--ranking", s.ranking,
-                   "there are no test pairs; --candidates names other pairs");
-  sheafnn::io::write_text(s.ranking, predictor.csv(pairs));
+  if (!s.ranking.empty()) sheafnn::io::write_text(s.ranking, predictor.csv(pairs));
 }
 
 /// A network that predicts pairs of nodes, from a file.
@@ -264,20 +273,14 @@ void rank(const Settings& s, const sheafnn::Dataset& data, const Loaded& loaded)
   programs::check_columns(data, s.load, loaded.file.metadata);
   const bool own = s.candidates.empty();
   sheafnn::EdgeTargets split;
-  std::vector<Edge> pairs;
   if (own) {
     links_program::PairTask task = loaded.task;
     split =
         links_program::split_pairs(data, task, "--load", task.numbers(),
                                    links_program::checkpoint_split("--load", s.load, loaded.file.metadata, data))
             .edges;
-    pairs = unknown_edges(data);
-    if (pairs.empty()) pairs = test_pairs(split);
-    sheafnn::require(!pairs.empty(), "--load", s.load,
-                     "there are no test pairs; --candidates names the pairs to predict");
-  } else {
-    pairs = read_pairs(s.candidates, data);
   }
+  const std::vector<Edge> pairs = pairs_to_predict(s, data, split, "--load", s.load);
   const sheafnn::Graph& seen = own ? split.graph : data.graph;
   const links_program::Trained network{s.load, loaded.file, loaded.bayesian};
   const Predictor predictor(network, loaded.task, seen, data,

@@ -3,12 +3,9 @@
 # usage: check_csv_story.sh FOLDER_OF_PROGRAMS
 # Needed are the models Diagonal_2 and GivenDiagonal_2.
 set -euo pipefail
-bin=$(cd "$1" && pwd)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 source "$root/tests/program_checks.sh"
+enter_work_folder "$1"
 
 # 120 people of three trades, joined in a ring and to others of their trade; every seventh trade is unknown. One has a
 # name with a comma and quotes, and nobody knows node 119.

@@ -4,13 +4,9 @@
 # time, given and on hypergraphs, cooperative networks, connections and bundles, stalk dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
-bin=$(cd "$1" && pwd)
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
 source "$tests/program_checks.sh"
+enter_work_folder "$1"
 
 # A hundred trainings: each row of the table has split, seed, best epoch, validation and test accuracy, NLL, ECE.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)

@@ -3,13 +3,10 @@
 # culprit, exit code 2, nothing written). Exit code 77: there is no gnuplot.
 # usage: check_explore.sh FOLDER_OF_PROGRAMS   whose train has SpecialOrthogonal_2, Diagonal_2 and Identity_2
 set -euo pipefail
-bin=$(cd "$1" && pwd)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-command -v gnuplot > /dev/null || { echo "check_explore: no gnuplot"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 source "$root/tests/program_checks.sh"
+command -v gnuplot > /dev/null || { echo "check_explore: no gnuplot"; exit 77; }
+enter_work_folder "$1"
 
 # usage: check_page FOLDER PICTURE...: the page shows these pictures and no others; all are whole.
 check_page() {

@@ -3,12 +3,9 @@
 # usage: check_hypergraph_story.sh FOLDER_OF_PROGRAMS
 # Needed are the models Diagonal_2, HypergraphDiagonal_2 and HypergraphIdentity_2.
 set -euo pipefail
-bin=$(cd "$1" && pwd)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 source "$root/tests/program_checks.sh"
+enter_work_folder "$1"
 
 # 90 members of three clubs; the meetings have two to five of them, mostly of one club.
 mkdir clubs

@@ -3,13 +3,11 @@
 # standard output are errors, and leave nothing half-written behind.
 # usage: check_interruptions.sh FOLDER_OF_PROGRAMS [INTERRUPTIONS]
 set -euo pipefail
-bin=$(cd "$1" && pwd)
 interruptions=${2:-50}
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-work=$(mktemp -d)
-trap 'umount "$work/disk" 2> /dev/null || true; rm -rf "$work"' EXIT
-cd "$work"
 source "$tests/program_checks.sh"
+enter_work_folder "$1"
+trap 'umount "$work/disk" 2> /dev/null || true; rm -rf "$work"' EXIT
 
 # Fifty interruptions, or as many as asked for, two in three by SIGKILL. Each comes within a fraction of the whole, so
 # that all of them fit.

@@ -4,12 +4,9 @@
 # usage: check_large_story.sh FOLDER_OF_PROGRAMS
 # Needed are large_graph, predict, graph_folder and the model SpecialOrthogonal_3.
 set -euo pipefail
-bin=$(cd "$1" && pwd)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
 source "$root/tests/program_checks.sh"
+enter_work_folder "$1"
 find_numpy
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 folders=("$bin/graph_folder" ogb)

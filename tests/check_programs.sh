@@ -5,15 +5,11 @@
 # MODEL: a model that the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
 # SpecialOrthogonal_2 to 4, Cooperative_2, FlowDiagonal_2, Bundle_2, Connection_2, GivenDiagonal_2.
 set -euo pipefail
-bin=$(cd "$1" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$root/tests/program_checks.sh"
+enter_work_folder "$1"
 shift
 models=" $* "
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-source "$root/tests/program_checks.sh"
 
 # The README shows examples/minimal.cpp and its output; the last digits may differ between instruction sets.
 awk '/^```cpp/ {on = 1; next} /^```/ {on = 0} on' "$root/README.md" | cmp - "$root/examples/minimal.cpp" \

@@ -1,5 +1,12 @@
 # What checks of programs share; to be sourced.
 
+# usage: enter_work_folder FOLDER_OF_PROGRAMS: sets bin to the folder, and goes to a new folder, work, that is removed at the end
+enter_work_folder() {
+  bin=$(cd "$1" && pwd)
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  cd "$work"
+}
 # usage: fail WHAT
 fail() {
   echo "$(basename "$0" .sh): $1" >&2
