@@ -63,7 +63,11 @@ struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S
     map = array("rotations", options.layers * map_size);
     maps.rows = map.data();
     if constexpr (Bayesian) {
-      posterior.emplace(executor, maps, options.layers, *options.parametrisation, batch);
+      kl = array("posterior", batch.runs * shape.nodes);
+      posterior.emplace(executor,
+                        BundleDistributions<D, S>{sheafnn::detail::bundle_posterior<D>(*options.parametrisation),
+                                                  sheafnn::detail::bundle_unit<S>(*options.parametrisation), maps},
+                        0, options.layers, true, batch, kl.data(), shape.nodes);
       this->count_kl(executor, shape.nodes);
     }
     for (const auto& weights : at.layers) {
@@ -80,7 +84,7 @@ struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S
     this->end(executor);
   }
 
-  [[nodiscard]] const S* kl_of_pairs() const noexcept { return posterior->kl(); }
+  [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl.data(); }
   /// Numbers of X_l of an instance.
   [[nodiscard]] Index size() const noexcept { return common->graph.view().nodes * hidden_width; }
 
@@ -90,7 +94,8 @@ struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S
   std::vector<BatchBundleLearner<Executor, S>> learners;  ///< one per layer; of Bayesian models one
   BundleLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                         ///< of all layers
-  std::optional<BatchBundlePosterior<Executor, D, S>> posterior;  ///< of Bayesian models
+  std::optional<BatchMapPosterior<Executor, BundleDistributions<D, S>, S>> posterior;  ///< of Bayesian models
+  Array<Executor, S> kl;                                                               ///< of all distributions
   std::vector<BatchBundleLayer<Executor, D, S>> layers;
   std::optional<BatchFeatureNorm<Executor, S>> norm;  ///< before the readout
   BatchHiddenReadout<Executor, S> hidden_readout;

@@ -88,8 +88,9 @@ struct CooperativeNetworkParts : PartsOfNetwork<Executor, S, CooperativeArrays<E
       const std::size_t i = static_cast<std::size_t>(l);
       if constexpr (Bayesian) {
         if (l < sets) {
-          posteriors.emplace_back(executor, maps, l, options.layers / sets, shared_learners, batch,
-                                  kl.data() + l * 2 * n, sets * 2 * n);
+          posteriors.emplace_back(executor, NodeMapDistributions<D, S>{{options.conformal}, maps}, l,
+                                  options.layers / sets, shared_learners, batch, kl.data() + l * 2 * n,
+                                  sets * 2 * n);
         }
       }
       layers.emplace_back(executor, arcs, shape, maps, at.layers[i], options, l, p, batch, dropout, sums);
@@ -119,7 +120,8 @@ struct CooperativeNetworkParts : PartsOfNetwork<Executor, S, CooperativeArrays<E
   std::vector<BatchNodeLearner<Executor, S>> learners;  ///< one pair per layer, or one for all layers
   NodeLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                      ///< of all layers
-  std::vector<BatchNodePosterior<Executor, D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
+  std::vector<BatchMapPosterior<Executor, NodeMapDistributions<D, S>, S>>
+      posteriors;                                              ///< of Bayesian models, one per pair of learners
   Array<Executor, S> kl;                                       ///< of every distribution, run by run
   std::vector<BatchCooperativeLayer<Executor, D, S>> layers;
   std::vector<BatchFeatureNorm<Executor, S>> norms;  ///< of all layers, or empty
