@@ -163,17 +163,28 @@ class BatchMixing {
   /// Y, and to `out` what `scaling` makes of it.
   template <class Family, class Scaling, class Call>
   [[nodiscard]] MixForward<Family, S, Scaling> forward(const Call& call, const Scaling& scaling, S* out) {
+    MixForward<Family, S, Scaling> r = later<Family>(call, scaling, kept_, product_.data());
+    if (!right_) r.right = nullptr;
+    if (!left_) r.left = nullptr;
+    r.y = mixed_.data();
+    r.w = out;
+    return r;
+  }
+  /// Where A and B come later: what `scaling` makes of (I ⊗ A) X Bᵀ. \param product  where X Bᵀ goes
+  template <class Family, class Scaling, class Call>
+  [[nodiscard]] MixForward<Family, S, Scaling> later(const Call& call, const Scaling& scaling, const S* x,
+                                                     S* product) const {
     return {scaling,
             shape_,
             call.pass.copies,
-            right_ ? call.right.layer(static_cast<Index>(number_)) : nullptr,
+            weights_.has_right() ? call.right.layer(static_cast<Index>(number_)) : nullptr,
             call.right.run_stride(),
-            left_ ? weights_.left(call.parameters) : nullptr,
+            weights_.left(call.parameters),
             call.parameters.stride,
-            kept_,
-            product_.data(),
-            mixed_.data(),
-            out};
+            x,
+            product,
+            nullptr,
+            nullptr};
   }
   /// From Ȳ of the layer's scratch to P̄ and x̄.
   template <class Family, class Call>
