@@ -79,7 +79,8 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
     require(!of.training || given_maps.empty(), "training", true, "given maps are for evaluations");
     Index noise = 0;
     if constexpr (Bayesian) noise = node_count() * model.options().bundles * Model::Posterior::noise_size;
-    this->take(of, node_count(), noise, layer_count(), [&](auto& list, auto& to) { model.declare(list, to); });
+    this->take_pass(of, node_count(), noise, layer_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to); });
   }
   /// Zeros the derivatives that backward passes add to. The encoder's weight is left out, because they overwrite its
   /// derivative.

@@ -111,8 +111,8 @@ struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
   void set_pass(const ForwardPass<S>& of) {
     Index noise = 0;
     if constexpr (is_sampled) noise = graph.arc_count() * Posterior::noise_size;
-    this->take(of, graph.node_count(), noise, sheaf_count(),
-               [&](auto& list, auto& to) { model.declare(list, to); });
+    this->take_pass(of, graph.node_count(), noise, sheaf_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to); });
   }
   /// Computes X_1 and, for Bayesian models, Q(F | X_1).
   void embed() {

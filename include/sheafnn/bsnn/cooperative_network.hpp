@@ -100,24 +100,6 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     return Passes::kl();
   }
 
-  /// Computes embeddings H and, for Bayesian models without layer_learners, the posterior Q(T, S | H).
-  ///
-  /// \param shared  null, or a network of the same model that has computed H: share(). May be this one
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with
-  ///                                given maps
-  /// \throws std::logic_error       share() did not come before
-  BegunPass<Network> begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
-    this->begin_pass(pass, shared);
-    steps_.set_pass(pass);
-    if (shared == nullptr) steps_.embed();
-    steps_.start_from(shared == nullptr ? steps_ : shared->steps_, shared != nullptr && !pass.training);
-    return this->begun();
-  }
-  /// As NetworkOfSteps has it.
-  BegunPass<Network, true> begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
-    return Passes::begin(pass, embedding);
-  }
-
  private:
   void check_posterior(std::string_view step) const {
     this->check_begun(step);

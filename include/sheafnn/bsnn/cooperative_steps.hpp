@@ -45,12 +45,12 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (l == layer_count()) return features_of(last.data(), nodes.count());
     return features_of(l == 0 ? start : stages[static_cast<std::size_t>(l)].features.data(), graph.node_count());
   }
-  static constexpr bool takes_embeddings = true;
+  static constexpr bool takes_embeddings = true, shares_embeddings = true;
   [[nodiscard]] bool encodes_twice() const noexcept { return learner_encoder.has_value(); }
   void set_pass(const ForwardPass<S>& of) {
     require(!of.training || given_maps.empty(), "training", true, "given maps are for evaluations");
-    this->take(of, graph.node_count(), 2 * graph.node_count() * NodeMapPosterior<D>::noise_size, layer_count(),
-               [&](auto& list, auto& to) { model.declare(list, to); });
+    this->take_pass(of, graph.node_count(), 2 * graph.node_count() * NodeMapPosterior<D>::noise_size,
+                    layer_count(), [&](auto& list, auto& to) { model.declare(list, to); });
   }
   /// Computes the embeddings and, for Bayesian models, the input of the learners. \param with_clean  also without
   /// dropout
@@ -60,10 +60,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
   /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
   /// Q(T, S | H).
-  void start_from(const CooperativeSteps& from, bool clean) {
-    const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
-    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
-  }
+  void take(const CooperativeSteps& from) { start_from(from, !pass.training); }
+  void start_from_encoder() { start_from(*this, false); }
   /// The same from embeddings that were computed outside.
   void start_at(const MatrixView<const S>& h) { start_at(h.data(), h.data()); }
   /// Starts a pass from H. \param read  input of the learners of Bayesian models, if one pair serves all layers
@@ -201,7 +199,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     return {bar.data(), nodes.count(), D, model.options().channels};
   }
   /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
-  void accumulate_layers() {
+  void accumulate_layers(bool /*sheaf_begun*/) {
     diffuse_backward();
     if (first_sample) {
       std::swap(x_bar, embedding_bar);
@@ -224,6 +222,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   const S* learner_start = nullptr;  ///< input of the learners of a Bayesian model
 
  private:
+  /// \param clean  from embeddings without dropout
+  void start_from(const CooperativeSteps& from, bool clean) {
+    const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
+    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
+  }
   [[nodiscard]] const NormWeights<const S>& norm_of(Index l) const noexcept {
     return weights.norms[static_cast<std::size_t>(l)];
   }

@@ -90,8 +90,8 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   }
 
   void set_pass(const ForwardPass<S>& of) {
-    this->take(of, graph.node_count(), graph.pair_count() * noise_size(), sheaf_count(),
-               [&](auto& list, auto& to) { model.declare(list, to, to.layers); });
+    this->take_pass(of, graph.node_count(), graph.pair_count() * noise_size(), sheaf_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to, to.layers); });
     if (of.keeps()) {
       const Index size = graph.node_count() * model.hidden_width();
       for (Buffer<S>* buffer : {&bar, &x_bar, &embedding_bar, &scratch.z_bar, &scratch.r_bar}) {
@@ -134,7 +134,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   /// Where the derivative of X_{L+1} belongs.
   [[nodiscard]] FeatureView<S> last_bar() { return view(bar).first(nodes.count()); }
   /// Computes the derivative of X_1 from the derivative in last_bar(), and adds it to embedding_bar.
-  void accumulate_layers() {
+  void accumulate_layers(bool /*sheaf_begun*/) {
     for (Index l = layer_count(); l-- > 0;) {
       const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
       const bool shares_sheaf = l + 1 < layer_count() && l + 1 >= sheaf_count();  // with the layer after it

@@ -1,6 +1,6 @@
 /// \file
-/// NetworkOfSteps: the passes of a network that consists of its steps only: networks of bundles, convolutions and
-/// hypergraphs, and cooperative networks. The last two take embeddings from outside as well.
+/// NetworkOfSteps: the passes of every network, from its steps. All but networks of bundles and of convolutions take
+/// embeddings from outside as well.
 #pragma once
 
 #include <utility>
@@ -13,8 +13,9 @@ namespace sheafnn::detail {
 ///
 /// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
-///                - embed(): X_1 and, of Bayesian models, the posterior;
-///                - accumulate_layers(): adds to the derivatives of the layers' weights, of the posterior's
+///                - embed(): X_1 and, of Bayesian models, the posterior. Of steps that share embeddings it computes H
+///                  only, start_from_encoder() goes on from that, and take(steps) from what others have computed;
+///                - accumulate_layers(sheaf_begun): adds to the derivatives of the layers' weights, of the posterior's
 ///                  parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
@@ -47,11 +48,28 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
 
   /// Computes X_1 and, for Bayesian models, the posterior.
   ///
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
-  BegunPass<Derived> begin(const ForwardPass<S>& pass) {
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with given
+  ///                                maps
+  BegunPass<Derived> begin(const ForwardPass<S>& pass) requires(!Steps::shares_embeddings) {
     this->begin_pass(pass);
     steps_.set_pass(pass);
     steps_.embed();
+    return this->begun();
+  }
+  /// The same. \param shared  null, or a network of the same model that has computed H: share(). May be this one
+  ///
+  /// \throws std::invalid_argument  as above
+  /// \throws std::logic_error       share() did not come before
+  BegunPass<Derived> begin(const ForwardPass<S>& pass,
+                           Derived* shared = nullptr) requires Steps::shares_embeddings {
+    this->begin_pass(pass, shared);
+    steps_.set_pass(pass);
+    if (shared == nullptr) {
+      steps_.embed();
+      steps_.start_from_encoder();
+    } else {
+      steps_.take(static_cast<NetworkOfSteps&>(*shared).steps_);
+    }
     return this->begun();
   }
   /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
@@ -102,33 +120,33 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
       steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                              steps_.features_after(steps_.layer_count()).rows(), outputs_bar,
                              steps_.last_bar().rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
-      steps_.accumulate_layers();
+      steps_.accumulate_layers(false);
     } else {
       steps_.accumulate(outputs_bar);
     }
     steps_.first_sample = steps_.kept = false;
   }
   /// The same from the derivative of X_{L+1}.
-  void accumulate(const FeatureView<const S>& features_bar, bool /*sheaf_begun*/) {
+  void accumulate(const FeatureView<const S>& features_bar, bool sheaf_begun) {
     this->check_accumulate();
     const FeatureView<S> bar = steps_.last_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
     if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
-    steps_.accumulate_layers();
+    steps_.accumulate_layers(sheaf_begun);
     steps_.first_sample = steps_.kept = false;
   }
   /// Completes gradient() from the sums of accumulate(). \returns the KL term, the mean over the variables that are drawn
   double finish_backward() {
     end_backward();
     steps_.embed_backward();
-    return steps_.kl;
+    return steps_.total_kl();
   }
   /// The same after a pass from given embeddings, and computes their derivative.
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
     end_backward();
     embedding_bar.eigen() = steps_.start_backward().eigen();
-    return steps_.kl;
+    return steps_.total_kl();
   }
 
  private:

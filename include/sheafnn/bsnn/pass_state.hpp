@@ -2,8 +2,6 @@
 /// PassState: what the steps of a network know of its model, and remember of a pass.
 #pragma once
 
-#include <stdexcept>
-
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/buffer.hpp"
@@ -25,6 +23,8 @@ struct PassState {
   static constexpr bool is_sampled = Model::bayesian;
   /// May a pass begin with embeddings from outside? Steps that allow it hide this.
   static constexpr bool takes_embeddings = false;
+  /// May passes share embeddings with passes of other networks? As above.
+  static constexpr bool shares_embeddings = false;
 
   PassState(const Model& of, const GraphOf<Model>& on, Execution with) : model(of), graph(on), execution(with) {
     gradient.resize(of.parameters().size());
@@ -39,7 +39,8 @@ struct PassState {
   /// \param declare            declare(list, weights) for both
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   template <class Declare>
-  void take(const ForwardPass<S>& of, Index node_count, Index noise_size, Index count, const Declare& declare) {
+  void take_pass(const ForwardPass<S>& of, Index node_count, Index noise_size, Index count,
+                 const Declare& declare) {
     check_pass(of, node_count);
     if constexpr (is_sampled) {
       check_noise(of, noise_size, count);
@@ -61,6 +62,8 @@ struct PassState {
   }
   /// Has the closed form of the KL term to be computed when all samples are there?
   [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form; }
+  /// The KL term at the end of a backward pass.
+  [[nodiscard]] double total_kl() const noexcept { return kl; }
 
   const Model& model;
   const GraphOf<Model>& graph;
