@@ -229,13 +229,7 @@ struct SheafScaling {
   }
 };
 
-/// out ← (1 − β) in + β out.
-template <int Max, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {
-  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = (S(1) - beta) * in[i] + beta * out[i];
-}
-/// Does a Scaling end a layer that has A_β = (1 − β) I + β A and B_β alike in the place of A and B? It has `beta`, and writes
-/// what there is to write but X Bᵀ.
+/// Does a Scaling end a layer that has A_β = (1 − β) I + β A, with its `beta`, and B_β alike? It writes all but X Bᵀ itself.
 template <class Scaling>
 inline constexpr bool ends_layer = requires {
   requires Scaling::ends_layer;
@@ -300,10 +294,8 @@ struct ActivationBackward {
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
   bool activation;
-  const S* r;
-  const S* x_bar;
-  S* z_bar;
-  S* r_bar;
+  const S *r, *x_bar;
+  S *z_bar, *r_bar;
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[max_coordinates];
@@ -359,7 +351,7 @@ struct MixBackward {
   /// P̄ B, from Ȳ; writes P̄. \tparam Identity  with A_β and B_β
   template <bool Identity = false>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void through_mixing(const NodeChannels& at, Tile<S> (&bar)[max_coordinates],
-                                                       [[maybe_unused]] const S& beta = S(1)) const {
+                                                       const S& beta = S(1)) const {
     const Index run = pass.run_of(at.instance);
     Tile<S> own[max_coordinates];
     load_stalk(shape, at, y_bar, own);

@@ -14,9 +14,10 @@ namespace sheafnn::batch::detail {
 /// Arrays of distributions and of the maps that are drawn from them, for kernels. A group has distributions of its own: a run,
 /// for all layers and copies of it, or an instance in one layer.
 ///
-/// \tparam KindType  has the types Posterior and Raw, what learners predict; `posterior`, `raw`, and the maps of the first
-///                   layer, which the other layers' follow; count() maps of nodes() nodes, address_of(map) of its noise and
-///                   stream_of(layer, map). Maps have derivative_size derivatives: R̄ row by row, then others
+/// \tparam KindType  has the types Posterior and Raw, what learners predict. It holds `posterior`, `raw`, and the maps of the
+///                   first layer, which the other layers' follow. There are count() maps of nodes() nodes, with noise at
+///                   stream_of(layer, map) and address_of(map). A map has derivative_size derivatives: R̄ row by row, then
+///                   others
 template <class KindType, class S>
 struct MapPosteriorView {
   using Kind = KindType;

@@ -117,6 +117,8 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
   [[nodiscard]] MatrixView<S> own_rows(Buffer<S>& buffer) const noexcept {
     return {buffer.data(), graph.own_node_count(), model.hidden_width()};
   }
+  /// Where the derivative of X_{L+1} belongs.
+  [[nodiscard]] FeatureView<S> last_bar() noexcept { return {bar.data(), this->nodes.count(), D, channels}; }
   [[nodiscard]] bool normalises() const noexcept { return model.options().norm == FeatureNorm::layer; }
   [[nodiscard]] Stage& stage_of(Index l) noexcept { return stages[static_cast<std::size_t>(l)]; }
   [[nodiscard]] static std::pair<Index, Index> packs(Index first, Index count) noexcept {
@@ -197,6 +199,12 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
     part->end_fetch();
     parallel_for(execution, n - inner, row_group,
                  [&](Index begin, Index end) { for_row_groups(inner + begin, inner + end, body); });
+  }
+  /// out = dropout(in) for numbers [begin, end) of n × h.
+  static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
+    const S factor = static_cast<S>(dropout.scale());
+    for_tiles<S>(begin, end,
+                 [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
   /// Draws a mask at once, or later together with others.
   void draw(DropoutMask& mask, const Dropout& dropout) {

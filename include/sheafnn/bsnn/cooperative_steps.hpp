@@ -35,7 +35,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       Parts::kl, Parts::given_maps;
   using Parts::layer_count, Parts::features_of, Parts::own_rows, Parts::normalises, Parts::owned,
       Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks,
-      Parts::sum_chunks, Parts::walk, Parts::draw;
+      Parts::sum_chunks, Parts::walk, Parts::draw, Parts::drop;
   // clang-format on
 
   /// Sheaves of a sample.
@@ -194,10 +194,6 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
-  /// Where the derivative of X_{L+1} belongs.
-  [[nodiscard]] FeatureView<S> last_bar() noexcept {
-    return {bar.data(), nodes.count(), D, model.options().channels};
-  }
   /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
   void accumulate_layers(bool /*sheaf_begun*/) {
     diffuse_backward();
@@ -234,12 +230,6 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   [[nodiscard]] const S* input_of(Index l) const noexcept {
     const Stage& stage = stages[static_cast<std::size_t>(l)];
     return l == 0 && !stage.dropout.active() ? start : stage.features.data();
-  }
-  /// out = dropout(in) for numbers [begin, end) of n × h.
-  static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
-    const S factor = static_cast<S>(dropout.scale());
-    for_tiles<S>(begin, end,
-                 [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
 
   // Forward passes.
