@@ -55,8 +55,9 @@ class BatchNetwork<Executor, ModelType>
  protected:
   using Base::executor_, Base::parts_, Base::outside_;
   static constexpr bool sampled = Parts::sampled, sheaf_per_layer = Parts::sheaf_per_layer,
-                        takes_embeddings = true, drops = Parts::Layer::drops;
+                        takes_embeddings = true, sums_kl_in_passes = true, drops = Parts::Layer::drops;
 
+  [[nodiscard]] detail::PartialRows layers_kl() const noexcept { return parts_.kl_of_layers_tree.partial(); }
   [[nodiscard]] bool draws_something() const noexcept { return parts_.draws; }
   /// Numbers of explicit noise behind the sheaves of a copy; 0 where nothing is random.
   [[nodiscard]] Index noise_of_copy() const {

@@ -126,6 +126,12 @@ class NetworkOfParts {
   static constexpr bool takes_embeddings = false;
   /// Do layers drop anything?
   static constexpr bool drops = true;
+  /// Has diffuse() a third argument, whether it also sums up the posterior's KL?
+  static constexpr bool sums_kl_in_passes = false;
+  /// What the encoder and the partial sums lack of the gradients.
+  static constexpr void sum_more_gradients() noexcept {}
+  /// KL terms of variables that layers draw.
+  [[nodiscard]] static PartialRows layers_kl() noexcept { return {}; }
   /// Is anything of these networks random, beside dropout?
   [[nodiscard]] static constexpr bool draws_something() noexcept { return Model::bayesian; }
   /// \throws std::invalid_argument  explicit noise for fewer copies than a pass draws
@@ -137,7 +143,7 @@ class NetworkOfParts {
   }
   /// X_{L+1}. \param kl  also the sum of the posterior's KL, where diffuse() knows of it
   [[nodiscard]] const S* features(const Pass& pass, bool drop, [[maybe_unused]] bool kl) {
-    if constexpr (requires { network().diffuse(pass, drop, kl); }) {
+    if constexpr (Network::sums_kl_in_passes) {
       return network().diffuse(pass, drop, kl);
     } else {
       return network().diffuse(pass, drop);
@@ -180,7 +186,7 @@ class NetworkOfParts {
     } else {
       executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
     }
-    if constexpr (requires { network().sum_more_gradients(); }) network().sum_more_gradients();
+    network().sum_more_gradients();
   }
 
   Executor& executor_;

@@ -157,10 +157,9 @@ class NetworkOperator : private BatchNetwork<Executor, Model> {
   }
   void store_kl(S* kl) {
     if (kl == nullptr) return;
-    detail::PartialRows of_pairs, of_layers;
+    detail::PartialRows of_pairs;
     if (closed_form) of_pairs = this->Network::kl().partial();
-    if constexpr (requires { this->kl_of_layers(); }) of_layers = this->kl_of_layers().partial();
-    executor_.launch_teams(1, 1, max_lanes, detail::KlTerm<S>{of_pairs, of_layers, this->pairs(), kl});
+    executor_.launch_teams(1, 1, max_lanes, detail::KlTerm<S>{of_pairs, this->layers_kl(), this->pairs(), kl});
   }
   void copy(Index size, const S* from, S* to) {
     executor_.launch(size, 1, detail::CopyToInstances<S>{from, size, 1, to});
