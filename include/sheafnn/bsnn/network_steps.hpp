@@ -15,22 +15,20 @@ struct NetworkSteps : NetworkParts<ModelType> {
   using Model = ModelType;
   using Parts = NetworkParts<Model>;
   using S = typename Model::Scalar;
+  using Parts::execution, Parts::pass, Parts::nodes, Parts::sample, Parts::options, Parts::closed_form,
+      Parts::first_sample, Parts::kl;
 
   /// \param features  NodeFeatures, or SeenFeatures
   template <class Features>
   NetworkSteps(const Model& of, const Graph& over, const Features& features, Execution on)
-      : Parts(of, over, features), execution(on) {}
+      : Parts(of, over, features, on) {}
 
   static constexpr bool takes_embeddings = true, shares_embeddings = true;
   /// Has the learner an encoder of its own?
   [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
-    this->check(of);
-    this->bind(of.keeps());
-    this->kept = false;                     // buffers of an earlier draw belong to another pass
+    Parts::set_pass(of);
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
-    pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
   }
   /// H = encoder(X), with the pass's dropouts. \param with_clean  also without dropouts
   void embed(bool with_clean = false) {
@@ -183,7 +181,6 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
 
   /// See PassState.
-  [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form; }
   [[nodiscard]] double total_kl() const noexcept { return kl + kl_of_layers; }
   /// The weight of one sample in the objective.
   [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
@@ -221,19 +218,12 @@ struct NetworkSteps : NetworkParts<ModelType> {
     this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
   }
 
-  Execution execution;
-  ForwardPass<S> pass;
-  NodeSelection nodes;                                  ///< of the rows of outputs
   MatrixView<const S> start;                            ///< H
-  Index sample = 0;                                     ///< sample of the present draw
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
-  BackwardOptions options;
-  bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
   Buffer<S> masked_start;             ///< H without coordinates that nodes do not have
   Buffer<S> learner_bar;    ///< derivative of the input of the last sheaf's learner, which LastLearner adds
-  double kl = 0;            ///< KL term of the sheaves in the backward pass
   double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples
 
  private:
@@ -267,9 +257,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                     .dropout = pass.of_learner(l, sample),
                     .noise = {pass.of_sheaf(l, sample)},
                     .keep = pass.keeps()};
-    if (!pass.noise.empty()) {
-      r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
-    }
+    r.noise.values = this->explicit_noise(l, this->sheaf_count());
     return r;
   }
   [[nodiscard]] Noise<S> layer_noise(Index l) const {

@@ -16,11 +16,12 @@ namespace sheafnn::detail {
 /// Neither copied nor moved: parts refer to each other.
 ///
 /// \tparam Weights  Weights<T>: all weights, views of T
-template <class ModelType, template <class> class Weights>
+/// \tparam Sampled  are sheaves random?
+template <class ModelType, template <class> class Weights, bool Sampled = ModelType::bayesian>
 struct PassState {
   using Model = ModelType;
   using S = typename Model::Scalar;
-  static constexpr bool is_sampled = Model::bayesian;
+  static constexpr bool is_sampled = Sampled;
   /// May a pass begin with embeddings from outside? Steps that allow it hide this.
   static constexpr bool takes_embeddings = false;
   /// May passes share embeddings with passes of other networks? As above.
@@ -45,7 +46,7 @@ struct PassState {
     if constexpr (is_sampled) {
       check_noise(of, noise_size, count);
     } else {
-      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
+      require(of.noise.empty(), "noise", of.noise.size(), "no sheaf is random in this model");
     }
     kept = false;  // buffers of an earlier draw belong to another pass
     pass = of;
