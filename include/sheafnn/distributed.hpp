@@ -21,5 +21,4 @@
 #include "sheafnn/distributed/part_classification.hpp"
 #include "sheafnn/distributed/partition.hpp"
 #include "sheafnn/distributed/row_exchange.hpp"
-#include "sheafnn/distributed/row_volume.hpp"
 #include "sheafnn/distributed/trainer.hpp"

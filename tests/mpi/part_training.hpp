@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "part_steps.hpp"
+#include "row_volume.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"

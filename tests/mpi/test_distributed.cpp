@@ -21,6 +21,7 @@
 #include "own_layers.hpp"
 #include "part_steps.hpp"
 #include "part_training.hpp"
+#include "row_volume.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"

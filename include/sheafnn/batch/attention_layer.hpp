@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "sheafnn/batch/attention_gradient_kernels.hpp"
 #include "sheafnn/batch/diffusion_layer.hpp"

@@ -116,7 +116,8 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
       executor_.launch(parts_.size(), pass.runs, detail::AddCopies<S>{x_bar, parts_.size(), pass.copies, bar});
     }
     if constexpr (Bayesian) {
-      parts_.posterior->backward(executor_, parts_.runs(), pass, closed_form);
+      parts_.posterior->backward(executor_, parts_.runs(), pass, closed_form,
+                                 1 / static_cast<double>(parts_.kl_count));
       learn_backward(shared, 0, bar, drop);
     }
     executor_.launch_together(dropout(shared, Purpose::hidden_dropout, 0, drop).of(bar, parts_.size()));

@@ -16,7 +16,6 @@
 #include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/network_of_parts.hpp"
-#include "sheafnn/batch/output.hpp"
 #include "sheafnn/bsnn/bundle_model.hpp"
 
 namespace sheafnn::batch::detail {
@@ -33,20 +32,17 @@ struct BundleArrays : CommonArrays<Executor, S> {
   BatchAdjacency<Executor, S> adjacency;
 };
 
-/// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, int D, bool Bayesian, class S>
-struct BundleNetworkParts {
+struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S>> {
+  using Base = PartsOfNetwork<Executor, S, BundleArrays<Executor, S>>;
+  using Base::common, Base::batch, Base::sums, Base::output, Base::x_bar;
   using Model = BundleModel<D, Bayesian, S>;
-  using Common = BundleArrays<Executor, S>;
+  using typename Base::Common;
 
   /// See BatchNetwork. Unchecked: the size of the batch.
   BundleNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                      const NodeTargetLists& targets, const BatchSize& size, bool dropout)
-      : common(std::move(shared)),
-        options(model.options()),
-        batch(size),
-        parameter_count(model.parameters().size()),
-        hidden_width(model.hidden_width()) {
+      : Base(model, std::move(shared), size), options(model.options()), hidden_width(model.hidden_width()) {
     const GraphView<S> graph = common->graph.view();
     const ArcViews<S> arcs{graph, graph};
     const Index n = graph.nodes, h = hidden_width;
@@ -67,9 +63,12 @@ struct BundleNetworkParts {
     map = array("rotations", options.layers * map_size);
     maps.rows = map.data();
     if constexpr (Bayesian) {
-      posterior.emplace(executor, maps, options.layers, *options.parametrisation, batch);
-      kl_count = shape.nodes;
-      kl_tree = ColumnTree<Executor, S>(executor, batch.runs, kl_count, 1);
+      kl = array("posterior", batch.runs * shape.nodes);
+      posterior.emplace(executor,
+                        BundleDistributions<D, S>{sheafnn::detail::bundle_posterior<D>(*options.parametrisation),
+                                                  sheafnn::detail::bundle_unit<S>(*options.parametrisation), maps},
+                        0, options.layers, true, batch, kl.data(), shape.nodes);
+      this->count_kl(executor, shape.nodes);
     }
     for (const auto& weights : at.layers) {
       layers.emplace_back(executor, graph, common->adjacency, maps, weights, options, p, batch, sums);
@@ -82,41 +81,27 @@ struct BundleNetworkParts {
     x_bar = array("layers", batch.training_instances() * n * h);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * n * h);
     scratch = BundleScratch<Executor, S>(executor, graph, common->adjacency, h, options, batch);
-    // Now that all layers have reserved their partial sums.
-    arena = array("partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
-    ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
-    view = {common->parameters.data(), common->gradient.data(), parameter_count, arena.data(), sums.arena()};
+    this->end(executor);
   }
-  BundleNetworkParts(const BundleNetworkParts&) = delete;
-  BundleNetworkParts& operator=(const BundleNetworkParts&) = delete;
 
-  [[nodiscard]] const Run* runs() const noexcept { return common->runs.data(); }
-  [[nodiscard]] const S* kl_of_pairs() const noexcept { return posterior->kl(); }
+  [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl.data(); }
   /// Numbers of X_l of an instance.
   [[nodiscard]] Index size() const noexcept { return common->graph.view().nodes * hidden_width; }
 
-  std::shared_ptr<Common> common;
   BundleOptions options;
-  BatchSize batch;
-  Index parameter_count, hidden_width;
-  PartialSums sums;
+  Index hidden_width;
   std::optional<BatchActivatedEncoder<Executor, S>> encoder;
   std::vector<BatchBundleLearner<Executor, S>> learners;  ///< one per layer; of Bayesian models one
   BundleLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                         ///< of all layers
-  std::optional<BatchBundlePosterior<Executor, D, S>> posterior;  ///< of Bayesian models
-  Index kl_count = 0;                                             ///< of a run
-  ColumnTree<Executor, S> kl_tree;                                ///< empty of models that do not sample
+  std::optional<BatchMapPosterior<Executor, BundleDistributions<D, S>, S>> posterior;  ///< of Bayesian models
+  Array<Executor, S> kl;                                                               ///< of all distributions
   std::vector<BatchBundleLayer<Executor, D, S>> layers;
   std::optional<BatchFeatureNorm<Executor, S>> norm;  ///< before the readout
   BatchHiddenReadout<Executor, S> hidden_readout;
-  std::optional<BatchOutput<Executor, S>> output;
   Array<Executor, S> spread;  ///< embeddings, copied for each instance
-  Array<Executor, S> x_bar, embedding_bar;
+  Array<Executor, S> embedding_bar;
   BundleScratch<Executor, S> scratch;
-  Array<Executor, S> arena;
-  Array<Executor, PartialSum> ranges;
-  ParameterView<S> view;
 };
 
 }  // namespace sheafnn::batch::detail

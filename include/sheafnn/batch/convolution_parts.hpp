@@ -13,7 +13,6 @@
 #include "sheafnn/batch/activated_encoder.hpp"
 #include "sheafnn/batch/convolution_layer.hpp"
 #include "sheafnn/batch/network_of_parts.hpp"
-#include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
 #include "sheafnn/batch/sparse_product.hpp"
 #include "sheafnn/bsnn/convolution_model.hpp"
@@ -99,22 +98,22 @@ class BatchConvolutionStart {
   Array<Executor, S> output_;
 };
 
-/// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, class ModelType>
-struct ConvolutionNetworkParts {
+struct ConvolutionNetworkParts
+    : PartsOfNetwork<Executor, typename ModelType::Scalar, ConvolutionArrays<Executor, ModelType>> {
+  using Base = PartsOfNetwork<Executor, typename ModelType::Scalar, ConvolutionArrays<Executor, ModelType>>;
+  using Base::common, Base::batch, Base::sums, Base::output, Base::x_bar;
   using Model = ModelType;
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
-  using Common = ConvolutionArrays<Executor, Model>;
+  using typename Base::Common;
   static constexpr bool sampled = Model::bayesian;
 
   /// See BatchNetwork. Unchecked: the size of the batch.
   ConvolutionNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                           const NodeTargetLists& targets, const BatchSize& size, bool dropout)
-      : common(std::move(shared)),
+      : Base(model, std::move(shared), size),
         options(model.options()),
-        batch(size),
-        parameter_count(model.parameters().size()),
         sheaf_count(sampled ? model.sheaf_count() : common->given.count()) {
     const GraphView<S> graph = common->graph.view();
     const Index n = graph.nodes, d = Model::stalk_dimension;
@@ -146,8 +145,7 @@ struct ConvolutionNetworkParts {
       if (!options.encoder) learner->share_input();
       posterior.emplace(executor, graph, batch.runs, common->given.draws(), common->given.centre(),
                         common->given.edge_weight());
-      kl_count = graph.pairs();
-      kl_tree = ColumnTree<Executor, S>(executor, batch.runs, kl_count, 1);
+      this->count_kl(executor, graph.pairs());
     } else {
       common->given.build(executor, sheaf);
     }
@@ -159,15 +157,9 @@ struct ConvolutionNetworkParts {
     scratch =
         LayerScratch<Executor, S>(executor, batch.training_instances() * n * model.hidden_width(), 1, false, false,
                                   false, false, batch.instances() * graph.walk_rows() * model.hidden_width());
-    // Now that all layers have reserved their partial sums.
-    arena = Array<Executor, S>(executor, "partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
-    ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
-    view = {common->parameters.data(), common->gradient.data(), parameter_count, arena.data(), sums.arena()};
+    this->end(executor);
   }
-  ConvolutionNetworkParts(const ConvolutionNetworkParts&) = delete;
-  ConvolutionNetworkParts& operator=(const ConvolutionNetworkParts&) = delete;
 
-  [[nodiscard]] const Run* runs() const noexcept { return common->runs.data(); }
   [[nodiscard]] const S* kl_of_pairs() const noexcept { return posterior->kl_of_pairs(); }
   /// Sheaves [first, first + count) of every instance.
   [[nodiscard]] SheafRange sheaves_at(Index first, Index count = 1) const {
@@ -178,25 +170,16 @@ struct ConvolutionNetworkParts {
     return options.encoder ? encoder->output() : common->dense.data();
   }
 
-  std::shared_ptr<Common> common;
   ConvolutionOptions options;
-  BatchSize batch;
-  Index parameter_count, sheaf_count;
-  PartialSums sums;
+  Index sheaf_count;
   std::optional<BatchConvolutionStart<Executor, S>> encoder;
   Index start_size = 0;  ///< numbers of its output, of a run
   std::vector<BatchConvolution<Executor, Family, S>> layers;
   BatchSheaf<Executor, Family, S> sheaf;
   std::optional<BatchSheafLearner<Executor, S>> learner;  ///< this and the next three: of Bayesian models
   std::optional<typename PosteriorOf<Executor, Model, sampled>::type> posterior;
-  Index kl_count = 0;  ///< of a run
-  ColumnTree<Executor, S> kl_tree;
-  std::optional<BatchOutput<Executor, S>> output;
-  Array<Executor, S> x_bar, start_bar;
+  Array<Executor, S> start_bar;
   LayerScratch<Executor, S> scratch;
-  Array<Executor, S> arena;
-  Array<Executor, PartialSum> ranges;
-  ParameterView<S> view;
 };
 
 /// The network's passes around these parts.

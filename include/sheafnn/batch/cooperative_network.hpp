@@ -2,7 +2,6 @@
 /// BatchNetwork of cooperative models, CSNN and BCSNN (for one network bsnn/cooperative_network.hpp).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 

@@ -17,7 +17,6 @@
 #include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/batch/node_learner.hpp"
 #include "sheafnn/batch/node_posterior.hpp"
-#include "sheafnn/batch/output.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
 
 namespace sheafnn::batch::detail {
@@ -42,19 +41,17 @@ struct CooperativeArrays : CommonArrays<Executor, S> {
   std::optional<BatchGraph<Executor, S>> leaving, entering;  ///< of directed networks
 };
 
-/// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, int D, bool Bayesian, class S>
-struct CooperativeNetworkParts {
+struct CooperativeNetworkParts : PartsOfNetwork<Executor, S, CooperativeArrays<Executor, S>> {
+  using Base = PartsOfNetwork<Executor, S, CooperativeArrays<Executor, S>>;
+  using Base::common, Base::batch, Base::sums, Base::output, Base::x_bar;
   using Model = CooperativeModel<D, Bayesian, S>;
-  using Common = CooperativeArrays<Executor, S>;
+  using typename Base::Common;
 
   /// See BatchNetwork. Unchecked: the size of the batch.
   CooperativeNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                           const NodeTargetLists& targets, const BatchSize& size, bool dropout)
-      : common(std::move(shared)),
-        options(model.options()),
-        batch(size),
-        parameter_count(model.parameters().size()) {
+      : Base(model, std::move(shared), size), options(model.options()) {
     const ArcViews<S> arcs = common->arcs();
     const Index n = arcs.out.nodes, h = model.hidden_width();
     detail::check(targets, n, options.classes);
@@ -82,8 +79,7 @@ struct CooperativeNetworkParts {
     map = Array<Executor, S>(executor, "node maps", options.layers * map_size);
     if constexpr (Bayesian) {
       kl = Array<Executor, S>(executor, "posterior", read.instances() * sets * 2 * n);
-      kl_count = std::max<Index>(1, read.training_copies) * sets * 2 * n;
-      kl_tree = ColumnTree<Executor, S>(executor, batch.runs, kl_count, 1);
+      this->count_kl(executor, std::max<Index>(1, read.training_copies) * sets * 2 * n);
     }
     const S *out = arcs.out.degree, *in = arcs.in.degree;
     NodeMapView<D, S> maps{
@@ -92,8 +88,9 @@ struct CooperativeNetworkParts {
       const std::size_t i = static_cast<std::size_t>(l);
       if constexpr (Bayesian) {
         if (l < sets) {
-          posteriors.emplace_back(executor, maps, l, options.layers / sets, shared_learners, batch,
-                                  kl.data() + l * 2 * n, sets * 2 * n);
+          posteriors.emplace_back(executor, NodeMapDistributions<D, S>{{options.conformal}, maps}, l,
+                                  options.layers / sets, shared_learners, batch, kl.data() + l * 2 * n,
+                                  sets * 2 * n);
         }
       }
       layers.emplace_back(executor, arcs, shape, maps, at.layers[i], options, l, p, batch, dropout, sums);
@@ -110,44 +107,29 @@ struct CooperativeNetworkParts {
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * shape.size());
     if (learner_encoder && batch.trains()) learner_bar = array("layers", batch.runs * shape.size());
     scratch = CooperativeScratch<Executor, S>(executor, shape.size(), arcs.segments() * shape.row(), batch);
-    // Now that all layers have reserved their partial sums.
-    arena = array("partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
-    ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
-    view = {common->parameters.data(), common->gradient.data(), parameter_count, arena.data(), sums.arena()};
+    this->end(executor);
   }
-  CooperativeNetworkParts(const CooperativeNetworkParts&) = delete;
-  CooperativeNetworkParts& operator=(const CooperativeNetworkParts&) = delete;
 
-  [[nodiscard]] const Run* runs() const noexcept { return common->runs.data(); }
   [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl.data(); }
   /// Do the learners of every layer read its features? Otherwise one pair reads X_1, or an encoder's output, for all.
   [[nodiscard]] bool learns_per_layer() const noexcept { return !Bayesian || options.layer_learners; }
 
-  std::shared_ptr<Common> common;
   CooperativeOptions options;
-  BatchSize batch;
-  Index parameter_count;
   FeatureShape<S> shape;
-  PartialSums sums;
   std::optional<BatchActivatedEncoder<Executor, S>> encoder, learner_encoder;
   std::vector<BatchNodeLearner<Executor, S>> learners;  ///< one pair per layer, or one for all layers
   NodeLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                      ///< of all layers
-  std::vector<BatchNodePosterior<Executor, D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
+  std::vector<BatchMapPosterior<Executor, NodeMapDistributions<D, S>, S>>
+      posteriors;                                              ///< of Bayesian models, one per pair of learners
   Array<Executor, S> kl;                                       ///< of every distribution, run by run
-  Index kl_count = 0;                                          ///< of a run in a training pass
-  ColumnTree<Executor, S> kl_tree;                             ///< empty of models that do not sample
   std::vector<BatchCooperativeLayer<Executor, D, S>> layers;
   std::vector<BatchFeatureNorm<Executor, S>> norms;  ///< of all layers, or empty
   BatchHiddenReadout<Executor, S> hidden_readout;
-  std::optional<BatchOutput<Executor, S>> output;
   RightTransposes<Executor, S> right;
   Array<Executor, S> spread;  ///< embeddings, copied for each instance
-  Array<Executor, S> x_bar, embedding_bar, learner_bar;
+  Array<Executor, S> embedding_bar, learner_bar;
   CooperativeScratch<Executor, S> scratch;
-  Array<Executor, S> arena;
-  Array<Executor, PartialSum> ranges;
-  ParameterView<S> view;
 };
 
 }  // namespace sheafnn::batch::detail

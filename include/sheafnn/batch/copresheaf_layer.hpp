@@ -28,11 +28,10 @@ class BatchCopresheafLayer {
         shape_(of.shape),
         end_{of.activation},
         number_(static_cast<std::uint32_t>(of.number)),
-        mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
+        mixing_(of, 1, true) {
     layers::require_no_filters(of.shape.coordinates - Family::stalk_dimension, layers::LayerForm::copresheaf);
-    if (of.dropout) dropped_ = of.features(of.batch.training_instances());
     mean_ = of.features(of.batch.instances());
-    if (mixing_.has_right()) product_ = of.features(of.batch.instances());
+    if (mixing_.weights().has_right()) product_ = of.features(of.batch.instances());
     change_ = of.features(of.batch.instances());
     output_ = of.features(of.batch.instances());
     const Index f = of.shape.channels;
@@ -44,34 +43,28 @@ class BatchCopresheafLayer {
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
   /// Where the input after dropout goes, to be filled before forward().
-  [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
+  [[nodiscard]] S* dropped_input() noexcept { return mixing_.dropped_input(); }
 
   /// See BatchDiffusionLayer. \returns false: it does not continue with the next layer
   bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S*, bool drop, S* next) {
     const Pass& pass = call.pass;
-    drop_ = drop;
-    kept_ = drop ? dropped_.data() : x;
-    between_ = mixing_.has_right() ? product_.data() : mean_.data();
+    mixing_.begin(x, drop);
     launch_diffusion(call.executor, pass.instances(),
-                     MeanForward<Family, S>{{walk<false>(call, kept_)}, mean_.data()});
-    call.executor.launch(shape_.items(), pass.instances(),
-                         MixForward<Family, S, CopresheafEnding<Family, S>>{
-                             {end_,
-                              shape_,
-                              x,
-                              call.parameters.value + bias_,
-                              call.parameters.stride,
-                              {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}},
-                             shape_,
-                             pass.copies,
-                             mixing_.has_right() ? call.right.layer(static_cast<Index>(number_)) : nullptr,
-                             call.right.run_stride(),
-                             mixing_.left(call.parameters),
-                             call.parameters.stride,
-                             mean_.data(),
-                             product_.data(),
-                             change_.data(),
-                             change_.data()});
+                     MeanForward<Family, S>{{walk<false>(call, mixing_.y())}, mean_.data()});
+    auto mix =
+        mixing_.template later<Family>(call,
+                                       CopresheafEnding<Family, S>{end_,
+                                                                   shape_,
+                                                                   x,
+                                                                   call.parameters.value + bias_,
+                                                                   call.parameters.stride,
+                                                                   {nullptr, 0, false, nullptr, output_.data(),
+                                                                    call.runs, pass, number_ + 1, next}},
+                                       mean_.data(), product_.data());
+    mix.y = mix.w = change_.data();
+    call.executor.launch(shape_.items(), pass.instances(), mix);
+    kept_ = mixing_.kept();
+    mixing_.come_after(product_.size() > 0 ? product_.data() : mean_.data(), mean_.data());
     return false;
   }
 
@@ -98,15 +91,12 @@ class BatchCopresheafLayer {
                               true,
                               call.parameters.arena + bias_sums_,
                               call.parameters.arena_stride};
-    call.executor.launch_together(
-        Items{bias.items(), pass.runs, bias},
-        Items{items, instances,
-              MeanMixBackward<Family, S>{{shape_, call.runs, pass, number_, drop_, mixing_.right(call.parameters),
-                                          mixing_.left(call.parameters), nullptr, call.parameters.stride, y_bar,
-                                          side.p_bar.data(), x_bar},
-                                         graph_.degree,
-                                         share_bar}});
-    const MeanBackward<Family, S> walked{{walk<true>(call, share_bar)}, call.runs, pass, number_, drop_, x_bar};
+    call.executor.launch_together(Items{bias.items(), pass.runs, bias},
+                                  Items{items, instances,
+                                        MeanMixBackward<Family, S>{mixing_.template backward<Family>(call, x_bar),
+                                                                   graph_.degree, share_bar}});
+    const MeanBackward<Family, S> walked{
+        {walk<true>(call, share_bar)}, call.runs, pass, number_, mixing_.drops(), x_bar};
     if constexpr (sheaf::is_learned<Family>) {
       if (!call.sheaf.learned()) return launch_diffusion(call.executor, instances, walked);
       const int lanes = tile_lanes(shape_);
@@ -122,7 +112,7 @@ class BatchCopresheafLayer {
   /// See BatchDiffusionLayer.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
-    return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, mean_.data());
+    return mixing_.products(pass, parameters, scratch);
   }
 
  private:
@@ -139,15 +129,13 @@ class BatchCopresheafLayer {
   FeatureShape<S> shape_;
   kernels::CopresheafEnd end_;
   std::uint32_t number_ = 0;
-  bool drop_ = false;
   Index bias_ = 0, bias_sums_ = 0;
-  MixingWeights<S> mixing_;
-  Array<Executor, S> dropped_;  ///< X after dropout
+  BatchMixing<Executor, S> mixing_;
   Array<Executor, S> mean_;     ///< m
   Array<Executor, S> product_;  ///< m Bᵀ
   Array<Executor, S> change_;   ///< X' − X
   Array<Executor, S> output_;
-  const S *kept_ = nullptr, *between_ = nullptr;  ///< X̃, and m Bᵀ or m
+  const S* kept_ = nullptr;  ///< X̃
 };
 
 }  // namespace sheafnn::batch::detail

@@ -98,10 +98,8 @@ class BatchDiffusionLayer {
       if (above != nullptr) {
         next_mixing = above->mixing(call, above_range, output_.data(), drop);
       }
-      initial_.forward(executor, diffusion,
-                       {mixing_.weights().left(parameters), parameters.stride,
-                        right.layer(static_cast<Index>(number_)), right.run_stride()},
-                       mixing_.y(), first, diffused_.data(), output, above != nullptr ? &next_mixing : nullptr);
+      initial_.forward(call, diffusion, mixing_, first, diffused_.data(), output,
+                       above != nullptr ? &next_mixing : nullptr);
       mixing_.come_after(initial_.product(), initial_.averaged());
       return above != nullptr;
     }
@@ -142,13 +140,11 @@ class BatchDiffusionLayer {
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     const Items gains{sums.items(), pass.runs, sums};  // not launched with an initial residual
     const bool filtered = filter_->active();
-    const S *left = mixing_.weights().left(parameters), *right = mixing_.weights().right(parameters);
     if (initial_.active()) {
       InitialActivationBackward<Family, S> start = initial_step(x_bar, scratch), next{};
       if (below != nullptr) next = below->initial_step(x_bar, scratch);
-      initial_.backward(executor, runs, pass, range, sheaf.view(),
-                        {left, parameters.stride, right, parameters.stride}, entered ? nullptr : &start,
-                        below != nullptr ? &next : nullptr, mixing_.drops(), x_bar, scratch, ready...);
+      initial_.backward(call, mixing_, entered ? nullptr : &start, below != nullptr ? &next : nullptr, x_bar,
+                        ready...);
     } else if (filtered) {
       filtered_.backward(executor, pass, range, sheaf.view(), activation_, x_bar, scratch, ready..., gains);
     } else {

@@ -46,8 +46,8 @@ class BatchDirectedLayer {
     sine_ = static_cast<S>(std::sin(angle));
     find_weights(of);
     if (of.dropout) dropped_ = of.features(training);
-    if (right_[0] >= 0) product_ = of.features(all);
-    if (left_[0] >= 0) mixed_ = of.features(all);
+    if (right_[0].present()) product_ = of.features(all);
+    if (left_[0].present()) mixed_ = of.features(all);
     scaled_ = of.features(all);
     diffused_ = of.features(all);
     output_ = of.features(all);
@@ -57,7 +57,6 @@ class BatchDirectedLayer {
       angle_bar_ = Numbers(of.executor, "layers", training * graph_.edges);
       kl_ = of.kl_rows.reserve(1);
     }
-    reserve_sums(of);
   }
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
@@ -72,8 +71,8 @@ class BatchDirectedLayer {
     drop_ = drop;
     input_ = x;
     kept_ = drop ? dropped_.data() : x;
-    between_ = right_[0] >= 0 ? product_.data() : kept_;
-    y_ = left_[0] >= 0 ? mixed_.data() : between_;
+    between_ = right_[0].present() ? product_.data() : kept_;
+    y_ = left_[0].present() ? mixed_.data() : between_;
     const PhaseConcentration<S> concentration = this->concentration(parameters);
     call.executor.launch_together(transposes_.transpose(parameters),
                                   Items{random_ ? graph_.edges : 0, instances,
@@ -147,7 +146,7 @@ class BatchDirectedLayer {
     } else {
       call.executor.launch_together(mix, edges);
     }
-    launch_sums(call, y_bar, left_[0] >= 0 ? p_bar : y_bar);
+    launch_sums(call, y_bar, left_[0].present() ? p_bar : y_bar);
   }
 
   /// See BatchDiffusionLayer; nothing, since backward() has launched them.
@@ -164,8 +163,10 @@ class BatchDirectedLayer {
     return {node_chunks(copies).rows * shape_.parts.coordinates / sets()};
   }
   [[nodiscard]] RowChunks edge_chunks(Index copies) const { return {graph_.edges * copies}; }
-  /// Channels of a set of weights.
-  [[nodiscard]] Index set_channels() const { return shape_.whole.channels / sets(); }
+  /// Features of a set of weights.
+  [[nodiscard]] FeatureShape<S> set_shape() const {
+    return {shape_.whole.nodes, shape_.whole.coordinates, shape_.whole.channels / sets(), {}};
+  }
 
   void find_weights(const BatchLayerSetting<Executor, S>& of) {
     const auto id = [&](const char* name) {
@@ -174,35 +175,23 @@ class BatchDirectedLayer {
     const auto offset = [&](layers::ParameterId of_id) { return of.parameters.info(of_id).offset; };
     epsilon_ = offset(id("eps"));
     if (random_) concentration_ = offset(id("phase.concentration"));
+    const BatchSize& batch = of.batch;
+    const Index d = shape_.whole.coordinates, f = shape_.parts.channels,
+                nodes = node_chunks(batch.training_copies).count();
+    epsilon_sums_ = of.sums.reserve(nodes, 2 * d * f);
+    of.sums.assign(epsilon_, d, epsilon_sums_, nodes, 2 * d * f, 2 * f, true);
     std::vector<Weights> weights(static_cast<std::size_t>(sets()));
     const char *const left[] = {"left", "imag_left"}, *const right[] = {"right", "imag_right"};
-    for (int part = 0; part < 2; ++part) {
-      const int set = own_weights_ ? part : 0;
-      if (of.left_weights) left_[part] = offset(id(left[set]));
+    for (int set = 0; set < sets(); ++set) {
+      if (of.left_weights) left_[set] = LeftWeights<S>(id(left[set]), of.parameters, set_shape(), batch, of.sums);
       if (!of.right_weights) continue;
       weights[static_cast<std::size_t>(set)].right = layers::ParameterSlot{id(right[set])};
-      right_[part] = offset(id(right[set]));
+      right_[set] = RightWeights<S>(id(right[set]), of.parameters, f, row_chunks(batch.training_copies), of.sums);
     }
     transposes_ =
         RightTransposes<Executor, S>(of.executor, weights, of.parameters, shape_.parts.channels, of.batch.runs);
-  }
-  void reserve_sums(const BatchLayerSetting<Executor, S>& of) {
-    const Index d = shape_.whole.coordinates, f = shape_.parts.channels, copies = of.batch.training_copies;
-    const Index nodes = node_chunks(copies).count(), rows = row_chunks(copies).count(), c = set_channels();
-    epsilon_sums_ = of.sums.reserve(nodes, 2 * d * f);
-    of.sums.assign(epsilon_, d, epsilon_sums_, nodes, 2 * d * f, 2 * f, true);
-    for (int set = 0; set < sets(); ++set) {
-      if (left_[set] >= 0) {
-        left_sums_[set] = of.sums.reserve(nodes, d * d * c);
-        of.sums.assign(left_[set], d * d, left_sums_[set], nodes, d * d * c, c);
-      }
-      if (right_[set] >= 0) {
-        right_sums_[set] = of.sums.reserve(rows, f * f);
-        of.sums.assign(right_[set], f * f, right_sums_[set], rows, f * f);
-      }
-    }
     if (!random_) return;
-    const Index chunks = PhaseGradient<S>::count(edge_chunks(copies));
+    const Index chunks = PhaseGradient<S>::count(edge_chunks(batch.training_copies));
     concentration_sums_ = of.sums.reserve(chunks, 1);
     of.sums.assign(concentration_, 1, concentration_sums_, chunks, 1);
   }
@@ -210,31 +199,14 @@ class BatchDirectedLayer {
   void launch_sums(const Call& call, const S* y_bar, const S* p_bar) {
     const Pass& pass = call.pass;
     const ParameterView<S>& parameters = call.parameters;
-    const Index d = shape_.whole.coordinates, f = shape_.parts.channels,
-                run_size = pass.copies * shape_.whole.size();
+    const Index f = shape_.parts.channels;
     const auto left = [&](int set) {
-      CoordinateProducts<S> r{
-          y_bar + set * f,        between_ + set * f,       run_size, d,
-          set_channels(),         node_chunks(pass.copies), false,    parameters.arena + left_sums_[set],
-          parameters.arena_stride};
-      r.stride = 2 * f;
-      return Items{set < sets() && left_[set] >= 0 ? r.items() : 0, pass.runs, r};
+      return left_[set].products(pass, set_shape(), parameters, y_bar + set * f, between_ + set * f,
+                                 &shape_.whole);
     };
     const auto right = [&](int set) {
-      const Index stride = f * sets();
-      const RowProducts<S> r{p_bar + set * f,
-                             f,
-                             stride,
-                             run_size,
-                             kept_ + set * f,
-                             f,
-                             stride,
-                             run_size,
-                             row_chunks(pass.copies),
-                             false,
-                             parameters.arena + right_sums_[set],
-                             parameters.arena_stride};
-      return Items{set < sets() && right_[set] >= 0 ? r.items() : 0, pass.runs, r};
+      return right_[set].products(pass, row_chunks(pass.copies), f * sets(), pass.copies * shape_.whole.size(),
+                                  parameters, p_bar + set * f, kept_ + set * f);
     };
     const RowChunks edges = edge_chunks(pass.copies);
     call.executor.launch_together(left(0), left(1), right(0), right(1),
@@ -251,11 +223,10 @@ class BatchDirectedLayer {
   [[nodiscard]] PhaseConcentration<S> concentration(const ParameterView<S>& parameters) const noexcept {
     return {parameters.value + concentration_, parameters.stride};
   }
-  /// Matrices of the two parts at offsets of the parameters.
-  [[nodiscard]] static PartMatrices<S> matrices(const ParameterView<S>& parameters,
-                                                const Index (&offset)[2]) noexcept {
-    const auto at = [&](int part) { return offset[part] >= 0 ? parameters.value + offset[part] : nullptr; };
-    return {at(0), at(1), parameters.stride};
+  /// Matrices of the two parts, of one or two sets.
+  template <class Of>
+  [[nodiscard]] PartMatrices<S> matrices(const ParameterView<S>& parameters, const Of (&of)[2]) const noexcept {
+    return {of[0].of(parameters), of[own_weights_ ? 1 : 0].of(parameters), parameters.stride};
   }
   [[nodiscard]] TurnedTransports<Family, S> transports(const Call& call) const {
     return {{call.range, call.sheaf.view()}, phases()};
@@ -271,10 +242,10 @@ class BatchDirectedLayer {
   bool own_weights_, random_, drop_ = false;
   std::uint32_t number_ = 0;
   S cosine_, sine_;  ///< of the phase along the direction of an arc
-  /// Offsets of A, A', B, B', ε and κ among the parameters. Without weights of its own, the imaginary part has the offsets
-  /// of the real part.
-  Index left_[2] = {-1, -1}, right_[2] = {-1, -1}, epsilon_ = 0, concentration_ = 0;
-  Index left_sums_[2] = {}, right_sums_[2] = {}, epsilon_sums_ = 0, concentration_sums_ = 0, kl_ = 0;
+  LeftWeights<S> left_[2];                 ///< A and, of an imaginary part with weights of its own, A'
+  RightWeights<S> right_[2];               ///< B and B'
+  Index epsilon_ = 0, concentration_ = 0;  ///< offsets among the parameters
+  Index epsilon_sums_ = 0, concentration_sums_ = 0, kl_ = 0;
   RightTransposes<Executor, S> transposes_;
   Numbers dropped_;   ///< X after dropout
   Numbers product_;   ///< X̃ Bᵀ

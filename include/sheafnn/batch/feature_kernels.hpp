@@ -229,6 +229,12 @@ struct SheafScaling {
   }
 };
 
+/// Does a Scaling end a layer that has A_β = (1 − β) I + β A, with its `beta`, and B_β alike? It writes all but X Bᵀ itself.
+template <class Scaling>
+inline constexpr bool ends_layer = requires {
+  requires Scaling::ends_layer;
+};
+
 /// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y, or what another Scaling makes of Y. item (node, channels), group: instance.
 template <class Family, class S, class Scaling = SheafScaling<Family, S>>
 struct MixForward {
@@ -249,6 +255,11 @@ struct MixForward {
     Tile<S> in[max_coordinates];
     if (right != nullptr) {
       multiply_row<true>(shape, at, x, right_at(at), in);
+      if constexpr (ends_layer<Scaling>) {
+        Tile<S> own[max_coordinates];
+        load_stalk(shape, at, x, own);
+        map_identity(scaling.beta, own, in);
+      }
     } else {
       load_stalk(shape, at, x, in);
     }
@@ -264,12 +275,13 @@ struct MixForward {
     if (right != nullptr) store_stalk(shape, at, in, product);
     if (left != nullptr) {
       multiply_left<false>(shape, left + at.instance / copies * left_stride, in, mixed);
-      store_stalk(shape, at, mixed, y);
+      if constexpr (ends_layer<Scaling>) map_identity(scaling.beta, in, mixed);
+      if constexpr (!ends_layer<Scaling>) store_stalk(shape, at, mixed, y);
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     }
     scaling(at, mixed, scaled);
-    store_stalk(shape, at, scaled, w);
+    if constexpr (!ends_layer<Scaling>) store_stalk(shape, at, scaled, w);
   }
 };
 
@@ -282,10 +294,8 @@ struct ActivationBackward {
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
   bool activation;
-  const S* r;
-  const S* x_bar;
-  S* z_bar;
-  S* r_bar;
+  const S *r, *x_bar;
+  S *z_bar, *r_bar;
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[max_coordinates];
@@ -338,14 +348,16 @@ struct MixBackward {
   bool go_on = false;    ///< with the layer below
   ActivationBackward<Family, S> below{};
 
-  /// P̄ B, from Ȳ; writes P̄.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void through_mixing(const NodeChannels& at,
-                                                       Tile<S> (&bar)[max_coordinates]) const {
+  /// P̄ B, from Ȳ; writes P̄. \tparam Identity  with A_β and B_β
+  template <bool Identity = false>
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void through_mixing(const NodeChannels& at, Tile<S> (&bar)[max_coordinates],
+                                                       const S& beta = S(1)) const {
     const Index run = pass.run_of(at.instance);
     Tile<S> own[max_coordinates];
     load_stalk(shape, at, y_bar, own);
     if (right != nullptr) {
       multiply_row<false>(shape, at, y_bar, right + run * parameter_stride + at.channel, bar);
+      if constexpr (Identity) map_identity(beta, own, bar);
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = own[i];
     }
@@ -355,6 +367,10 @@ struct MixBackward {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) before[i] = bar[i];
       multiply_left<true>(shape, a, before, bar);
       multiply_left<true>(shape, a, own, turned);
+      if constexpr (Identity) {
+        map_identity(beta, before, bar);
+        map_identity(beta, own, turned);
+      }
       store_stalk(shape, at, turned, p_bar);
     }
   }

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"

@@ -25,52 +25,26 @@ struct InitialResidual {
   S alpha = S(0), beta = S(1);
 };
 
-/// out ← (1 − β) in + β out.
-template <int Max, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {
-  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = (S(1) - beta) * in[i] + beta * out[i];
-}
-
 /// R and G from W; R is for the derivatives of learned maps only.
 template <class Family, class S>
 using InitialDiffuseForward = EquationForward<ShareEquation<S>, StalkOutput<S>, Family, S>;
 
-/// P = G B_βᵀ, and X' from V = (I ⊗ A_β) P; then, where the next layer's sheaf is there, its first step, W = S X̃. item
-/// (node, channels), group: instance.
+/// What a MixForward from G ends with: X' from V = (I ⊗ A_β) P with P = G B_βᵀ. Where the next layer's sheaf is there, its first
+/// step follows, W = S X̃.
 template <class Family, class S>
-struct InitialMixForward {
-  FeatureShape<S> shape;
+struct InitialEnding {
+  static constexpr bool ends_layer = true;
+  static constexpr int max_coordinates = Family::stalk_dimension + 2;
   S beta;
-  const S* right;  ///< Bᵀ per run; null: P = G
-  Index right_stride;
-  const S* left;  ///< A per run; null: V = P
-  Index left_stride;
-  const S* g;
-  S* product;  ///< P; not written where B is null
+  FeatureShape<S> shape;
   LayerOutput<S> output;
   bool go_on = false;  ///< with the next layer
   MixForward<Family, S> next{};
 
-  SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    constexpr int max_coordinates = Family::stalk_dimension + 2;
-    const Index run = output.pass.run_of(at.instance);
-    Tile<S> in[max_coordinates], value[max_coordinates];
-    load_stalk(shape, at, g, in);
-    if (right != nullptr) {
-      multiply_row<true>(shape, at, g, right + run * right_stride + at.channel, value);
-      map_identity(beta, in, value);
-      store_stalk(shape, at, value, product);
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) in[i] = value[i];
-    }
-    if (left != nullptr) {
-      multiply_left<false>(shape, left + run * left_stride, in, value);
-      map_identity(beta, in, value);
-    } else {
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] = in[i];
-    }
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      value[i] = kernels::activated(value[i], output.activation);
-    }
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void operator()(const NodeChannels& at, const Tile<S>* v, Tile<S>*) const {
+    Tile<S> value[max_coordinates];
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] =
+        kernels::activated(v[i], output.activation);
     output.store_value(shape, at, value);
     if (go_on) next.store(at, value);
   }
@@ -105,42 +79,24 @@ struct InitialActivationBackward {
 /// (node, channels), group: instance.
 template <class Family, class S>
 struct InitialMixBackward {
+  MixBackward<Family, S> mixing;  ///< from v̄
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;
-  Pass pass;
   InitialResidual<S> residual;
-  const S* right;  ///< B per run, or null
-  Index right_stride;
-  const S* left;  ///< A per run, or null
-  Index left_stride;
-  const S* v_bar;
-  S* p_bar;      ///< not written where A is null: it is v̄
   bool add;      ///< to first_bar, instead of setting it
   S* first_bar;  ///< X̄₁
   S *z_bar, *r_bar;
 
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return mixing.shape.place(item, instance);
+  }
+
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    constexpr int max_coordinates = Family::stalk_dimension + 2;
-    const Index run = pass.run_of(at.instance);
+    constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;
+    const FeatureShape<S>& shape = mixing.shape;
     Tile<S> own[max_coordinates], bar[max_coordinates], other[max_coordinates];
-    load_stalk(shape, at, v_bar, own);
-    if (right != nullptr) {
-      multiply_row<false>(shape, at, v_bar, right + run * right_stride + at.channel, bar);
-      map_identity(residual.beta, own, bar);
-    } else {
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = own[i];
-    }
-    if (left != nullptr) {
-      const S* a = left + run * left_stride;
-      multiply_left<true>(shape, a, own, other);
-      map_identity(residual.beta, own, other);
-      store_stalk(shape, at, other, p_bar);
-      multiply_left<true>(shape, a, bar, other);
-      map_identity(residual.beta, bar, other);
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = other[i];
-    }
+    mixing.template through_mixing<true>(at, bar, residual.beta);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] = {};
     if (add) load_stalk(shape, at, static_cast<const S*>(first_bar), own);
     const kernels::ResidualShare<Tile<S>> share(residual.alpha);

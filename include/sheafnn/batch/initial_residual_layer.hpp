@@ -7,24 +7,18 @@
 
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/initial_residual_kernels.hpp"
+#include "sheafnn/batch/layer_call.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 
 namespace sheafnn::batch::detail {
 
-/// A and B of a layer for run 0, and the distance to the next run's weights; null: there are no weights. Forward passes
-/// read Bᵀ.
-template <class S>
-struct LayerWeights {
-  const S* left = nullptr;
-  Index left_stride = 0;
-  const S* right = nullptr;
-  Index right_stride = 0;
-};
-
 template <class Executor, class Family, class S>
 class BatchInitialResidual {
+  using Call = BatchLayerCall<Executor, Family, S>;
+
  public:
   /// None.
   BatchInitialResidual() = default;
@@ -50,25 +44,28 @@ class BatchInitialResidual {
   [[nodiscard]] const S* product() const noexcept { return product_.size() > 0 ? product_.data() : averaged(); }
 
   /// \param diffusion  of W
-  /// \param x, first   X̃ and X₁
+  /// \param mixing     has X̃
+  /// \param first      X₁
   /// \param diffused   where R goes
   /// \param next       the next layer's first step, to continue with; null: do not
-  void forward(Executor& executor, const Diffusion<Family, S>& diffusion, const LayerWeights<S>& weights,
-               const S* x, const S* first, S* diffused, const LayerOutput<S>& output,
-               const MixForward<Family, S>* next) {
-    const Index instances = output.pass.instances();
-    launch_diffusion(
-        executor, instances,
-        InitialDiffuseForward<Family, S>{
-            {diffusion}, {{}, residual_.alpha}, output.pass, {x, first}, diffused, nullptr, {averaged_.data()}});
-    InitialMixForward<Family, S> mix{shape_,       residual_.beta,      weights.right, weights.right_stride,
-                                     weights.left, weights.left_stride, averaged(),    product_.data(),
-                                     output};
+  void forward(const Call& call, const Diffusion<Family, S>& diffusion, const BatchMixing<Executor, S>& mixing,
+               const S* first, S* diffused, const LayerOutput<S>& output, const MixForward<Family, S>* next) {
+    const Index instances = call.pass.instances();
+    launch_diffusion(call.executor, instances,
+                     InitialDiffuseForward<Family, S>{{diffusion},
+                                                      {{}, residual_.alpha},
+                                                      call.pass,
+                                                      {mixing.y(), first},
+                                                      diffused,
+                                                      nullptr,
+                                                      {averaged_.data()}});
+    InitialEnding<Family, S> end{residual_.beta, shape_, output};
     if (next != nullptr) {
-      mix.go_on = true;
-      mix.next = *next;
+      end.go_on = true;
+      end.next = *next;
     }
-    executor.launch(shape_.items(), instances, mix);
+    call.executor.launch(shape_.items(), instances,
+                         mixing.template later<Family>(call, end, averaged(), product_.data()));
   }
 
   /// The first step of the backward pass, v̄ from x̄'. \param activation, output  of the layer: X'
@@ -82,35 +79,32 @@ class BatchInitialResidual {
   ///
   /// \param start    the layer's first step; null: it is done
   /// \param below    the first step of the layer below, to continue with; null: stop here
-  /// \param dropped  X̃ = dropout(X)
   /// \param ready    parts that share the first launch
   template <class... Ready>
-  void backward(Executor& executor, const Run* runs, const Pass& pass, const SheafRange& range,
-                const SheafView<Family, S>& sheaf, const LayerWeights<S>& weights,
+  void backward(const Call& call, const BatchMixing<Executor, S>& mixing,
                 const InitialActivationBackward<Family, S>* start,
-                const InitialActivationBackward<Family, S>* below, bool dropped, S* x_bar,
-                LayerScratch<Executor, S>& scratch, const Ready&... ready) const {
+                const InitialActivationBackward<Family, S>* below, S* x_bar, const Ready&... ready) const {
+    auto& [executor, runs, pass, parameters, transposes, sheaf, range, scratch, begun, adjoins, adjoining_range,
+           before, kl, kl_stride] = call;
     const Index instances = pass.instances();
     auto& side = scratch.of(layer_);
     S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *first_bar = scratch.first_bar.data();
     const Items mix{shape_.items(), instances,
-                    InitialMixBackward<Family, S>{graph_, range, sheaf, shape_, pass, residual_, weights.right,
-                                                  weights.right_stride, weights.left, weights.left_stride,
-                                                  static_cast<const S*>(side.y_bar.data()), side.p_bar.data(),
-                                                  !last_, first_bar, z_bar, r_bar}};
+                    InitialMixBackward<Family, S>{mixing.template backward<Family>(call, x_bar), graph_, range,
+                                                  sheaf.view(), residual_, !last_, first_bar, z_bar, r_bar}};
     if (start != nullptr) {
       executor.launch_together(ready..., Items{shape_.items(), instances, *start});
       executor.launch_together(mix);
     } else {
       executor.launch_together(ready..., mix);
     }
-    InitialDiffuseBackward<Family, S> diffuse{{begin_diffusion(executor, instances, graph_, range, sheaf, shape_,
-                                                               static_cast<const S*>(r_bar),
+    InitialDiffuseBackward<Family, S> diffuse{{begin_diffusion(executor, instances, graph_, range, sheaf.view(),
+                                                               shape_, static_cast<const S*>(r_bar),
                                                                scratch.segments.data())},
                                               runs,
                                               pass,
                                               layer_,
-                                              dropped,
+                                              mixing.drops(),
                                               z_bar,
                                               layer_ == 0 ? first_bar : nullptr,
                                               scratch.w_bar.data(),

@@ -45,23 +45,75 @@ class LeftWeights {
     return present() ? parameters.value + offset_ : nullptr;
   }
   /// Partial sums of its gradient, of ⟨ȳ_i, between_j⟩; nothing without A.
+  ///
+  /// \param whole  of the arrays, where they have more channels than the weights
   [[nodiscard]] Items<CoordinateProducts<S>> products(const Pass& pass, const FeatureShape<S>& shape,
                                                       const ParameterView<S>& parameters, const S* y_bar,
-                                                      const S* between) const {
-    const CoordinateProducts<S> products{y_bar,
-                                         between,
-                                         pass.copies * shape.size(),
-                                         shape.coordinates,
-                                         shape.channels,
-                                         {shape.nodes * pass.copies},
-                                         false,
-                                         parameters.arena + sums_,
-                                         parameters.arena_stride};
+                                                      const S* between,
+                                                      const FeatureShape<S>* whole = nullptr) const {
+    CoordinateProducts<S> products{y_bar,
+                                   between,
+                                   pass.copies * shape.size(),
+                                   shape.coordinates,
+                                   shape.channels,
+                                   {shape.nodes * pass.copies},
+                                   false,
+                                   parameters.arena + sums_,
+                                   parameters.arena_stride};
+    if (whole != nullptr) {
+      products.run_stride = pass.copies * whole->size();
+      products.stride = whole->channels;
+    }
     return {present() ? products.items() : 0, pass.runs, products};
   }
 
  private:
   Index offset_ = -1, sums_ = 0;
+};
+
+/// B of a layer, which may lack it, f × f.
+template <class S>
+class RightWeights {
+ public:
+  RightWeights() = default;
+  /// \param rows  that it multiplies, of a run. \param beta  see MixingWeights
+  RightWeights(layers::ParameterId at, const layers::ParameterSet<S>& parameters, Index channels,
+               const RowChunks& rows, PartialSums& sums, double beta = 1)
+      : channels_(channels) {
+    if (at < 0) return;
+    offset_ = parameters.info(at).offset;
+    sums_ = sums.reserve(rows.count(), channels * channels);
+    sums.assign(offset_, channels * channels, sums_, rows.count(), channels * channels, 1, false, beta);
+  }
+
+  [[nodiscard]] bool present() const noexcept { return offset_ >= 0; }
+  /// Of run 0; null: there is none.
+  [[nodiscard]] const S* of(const ParameterView<S>& parameters) const noexcept {
+    return present() ? parameters.value + offset_ : nullptr;
+  }
+  /// Partial sums of its gradient; nothing without B.
+  ///
+  /// \param p_bar, before  rows `stride` numbers apart
+  [[nodiscard]] Items<RowProducts<S>> products(const Pass& pass, const RowChunks& rows, Index stride,
+                                               Index run_size, const ParameterView<S>& parameters, const S* p_bar,
+                                               const S* before) const {
+    const RowProducts<S> products{p_bar,
+                                  channels_,
+                                  stride,
+                                  run_size,
+                                  before,
+                                  channels_,
+                                  stride,
+                                  run_size,
+                                  rows,
+                                  false,
+                                  parameters.arena + sums_,
+                                  parameters.arena_stride};
+    return {present() ? products.items() : 0, pass.runs, products};
+  }
+
+ private:
+  Index channels_ = 1, offset_ = -1, sums_ = 0;
 };
 
 /// See the file comment. A layer may lack either of them.
@@ -74,51 +126,30 @@ class MixingWeights {
   MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer,
                 const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
                 PartialSums& sums, double beta = 1)
-      : left_(layer.left, parameters, shape, batch, sums, beta) {
-    const Index f = shape.channels;
-    const RowChunks rows{shape.nodes * batch.training_copies * shape.coordinates};
-    if (layer.right >= 0) {
-      right_ = parameters.info(layer.right).offset;
-      right_sums_ = sums.reserve(rows.count(), f * f);
-      sums.assign(right_, f * f, right_sums_, rows.count(), f * f, 1, false, beta);
-    }
-  }
+      : left_(layer.left, parameters, shape, batch, sums, beta),
+        right_(layer.right, parameters, shape.channels,
+               RowChunks{shape.nodes * batch.training_copies * shape.coordinates}, sums, beta) {}
 
   [[nodiscard]] bool has_left() const noexcept { return left_.present(); }
-  [[nodiscard]] bool has_right() const noexcept { return right_ >= 0; }
+  [[nodiscard]] bool has_right() const noexcept { return right_.present(); }
   /// Of run 0; null: there is none.
   [[nodiscard]] const S* left(const ParameterView<S>& parameters) const noexcept { return left_.of(parameters); }
-  [[nodiscard]] const S* right(const ParameterView<S>& parameters) const noexcept {
-    return has_right() ? parameters.value + right_ : nullptr;
-  }
+  [[nodiscard]] const S* right(const ParameterView<S>& parameters) const noexcept { return right_.of(parameters); }
   /// \param side             has Ȳ and P̄
   /// \param between, before  what A and B multiply
   template <class Side>
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const FeatureShape<S>& shape,
                                           const ParameterView<S>& parameters, const Side& side, const S* between,
                                           const S* before) const {
-    const Index d = shape.coordinates, f = shape.channels, run_size = pass.copies * shape.size();
-    const RowChunks rows{shape.nodes * pass.copies * d};
     const S *y_bar = side.y_bar.data(), *p_bar = has_left() ? side.p_bar.data() : y_bar;
-    const RowProducts<S> right{p_bar,
-                               f,
-                               f,
-                               run_size,
-                               before,
-                               f,
-                               f,
-                               run_size,
-                               rows,
-                               false,
-                               parameters.arena + right_sums_,
-                               parameters.arena_stride};
     return {left_.products(pass, shape, parameters, y_bar, between),
-            {has_right() ? right.items() : 0, pass.runs, right}};
+            right_.products(pass, {shape.nodes * pass.copies * shape.coordinates}, shape.channels,
+                            pass.copies * shape.size(), parameters, p_bar, before)};
   }
 
  private:
   LeftWeights<S> left_;
-  Index right_ = -1, right_sums_ = 0;
+  RightWeights<S> right_;
 };
 
 /// A and B of a layer, and its features before it looks at neighbours: X̃, the input after dropout, X̃ Bᵀ and Y.
@@ -163,17 +194,28 @@ class BatchMixing {
   /// Y, and to `out` what `scaling` makes of it.
   template <class Family, class Scaling, class Call>
   [[nodiscard]] MixForward<Family, S, Scaling> forward(const Call& call, const Scaling& scaling, S* out) {
+    MixForward<Family, S, Scaling> r = later<Family>(call, scaling, kept_, product_.data());
+    if (!right_) r.right = nullptr;
+    if (!left_) r.left = nullptr;
+    r.y = mixed_.data();
+    r.w = out;
+    return r;
+  }
+  /// Where A and B come later: what `scaling` makes of (I ⊗ A) X Bᵀ. \param product  where X Bᵀ goes
+  template <class Family, class Scaling, class Call>
+  [[nodiscard]] MixForward<Family, S, Scaling> later(const Call& call, const Scaling& scaling, const S* x,
+                                                     S* product) const {
     return {scaling,
             shape_,
             call.pass.copies,
-            right_ ? call.right.layer(static_cast<Index>(number_)) : nullptr,
+            weights_.has_right() ? call.right.layer(static_cast<Index>(number_)) : nullptr,
             call.right.run_stride(),
-            left_ ? weights_.left(call.parameters) : nullptr,
+            weights_.left(call.parameters),
             call.parameters.stride,
-            kept_,
-            product_.data(),
-            mixed_.data(),
-            out};
+            x,
+            product,
+            nullptr,
+            nullptr};
   }
   /// From Ȳ of the layer's scratch to P̄ and x̄.
   template <class Family, class Call>

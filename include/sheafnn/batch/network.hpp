@@ -1,71 +1,43 @@
 /// \file
 /// BatchNetwork: the networks of a batch of trainings on one graph, in an executor's memory (for one: bsnn/network.hpp). All
 /// passes, but for flow_control.hpp, are one sequence of launches that does not depend on results: it can be recorded and replayed.
+///
+/// Unchecked, in its steps: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 #pragma once
 
-#include <algorithm>
-#include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 
+#include "sheafnn/batch/embedding_kernels.hpp"
+#include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/batch/network_parts.hpp"
-#include "sheafnn/batch/network_steps.hpp"
-#include "sheafnn/bsnn/options.hpp"
 
 namespace sheafnn::batch {
 
-/// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
-template <class Executor, detail::LayeredModel<Executor> Model>
-class BatchNetwork<Executor, Model> : private detail::BatchNetworkSteps<Executor, Model> {
-  using Steps = detail::BatchNetworkSteps<Executor, Model>;
-  using Steps::executor_, Steps::parts_, Steps::sampled;
+/// See the file comment; the interface is in network_of_parts.hpp. NetworkOperator makes passes of these steps, too.
+template <class Executor, detail::LayeredModel<Executor> ModelType>
+class BatchNetwork<Executor, ModelType>
+    : public detail::NetworkOfParts<BatchNetwork<Executor, ModelType>, Executor, ModelType,
+                                    detail::NetworkParts<Executor, ModelType>> {
+  using Base =
+      detail::NetworkOfParts<BatchNetwork, Executor, ModelType, detail::NetworkParts<Executor, ModelType>>;
+  using typename Base::Parts;
+  friend Base;
 
  public:
-  using typename Steps::Family, typename Steps::S;
+  using typename Base::Model, typename Base::S;
+  using Family = typename Model::Family;
+  using Base::Base;
 
-  /// \param model    architecture of all runs; its parameters are not read
-  /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  features, labels, roles or class weights that do not fit, a size below 1; as Array
-  BatchNetwork(Executor& executor, const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
-               const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
-      : Steps(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
-              targets, batch, dropout) {}
-  /// A network of the same models on the same graph that only evaluates. It reads the parameters and runs of `other`,
-  /// which may train at the same time: what it computes is its own.
-  ///
-  /// \param copies  samples that are computed at the same time, at least 1
-  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has this model
-  BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
-      : Steps(other.executor_, model, other.parts_.common, targets, BatchSize{other.parts_.batch.runs, 0, copies},
-              false) {}
-
-  [[nodiscard]] Index parameter_count() const noexcept { return parts_.parameter_count; }
-  /// What happened to the features: the model's plan, or the one that was made for them.
-  [[nodiscard]] const FeaturePlan& feature_plan() const noexcept { return parts_.common->plan; }
-  /// Parameters and gradients, laid out like a model's, run by run.
-  [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parts_.parameters; }
-  [[nodiscard]] Array<Executor, S>& gradient() noexcept { return parts_.gradient; }
-  [[nodiscard]] Array<Executor, Run>& runs() noexcept { return parts_.runs; }
-  /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
-  [[nodiscard]] const detail::BatchOutput<Executor, S>& output() const noexcept { return *parts_.output; }
-  /// KL over all incident pairs; empty for models without.
-  [[nodiscard]] const detail::ColumnTree<Executor, S>& kl() const noexcept {
-    if constexpr (sampled) {
-      return parts_.posterior->kl();
-    } else {
-      return parts_.no_kl;
-    }
-  }
   /// The KL terms of layers that draw something, the mean over samples; empty without such layers.
   [[nodiscard]] const detail::ColumnTree<Executor, double>& kl_of_layers() const noexcept {
     return parts_.kl_of_layers_tree;
   }
-  [[nodiscard]] Index pairs() const noexcept { return parts_.graph.view().pairs(); }
 
   /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see Noise), for every
-  /// run. None: the streams' again.
+  /// run. None: the streams' again. Passes that draw more throw std::invalid_argument.
   ///
   /// \throws std::invalid_argument  not a whole number of copies
   void set_noise(std::span<const S> noise) {
@@ -77,58 +49,20 @@ class BatchNetwork<Executor, Model> : private detail::BatchNetworkSteps<Executor
     }
     parts_.noise = Array<Executor, S>(executor_, "noise", noise);
   }
-
-  /// Enqueues a training pass: losses, and gradient() of every run.
-  ///
-  /// \param input_dropout, dropout  does any run drop features, hidden features?
-  /// \throws std::invalid_argument  fewer copies of explicit noise than the pass draws, an estimator that the
-  ///                                posterior has not, or a network that only evaluates. Unchecked: the runs, which
-  ///                                BatchTrainer checks
-  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
-    require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
-    const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
-    Pass pass{parts_.batch.runs, parts_.draws ? parts_.batch.training_copies : 1, true, 0};
-    check_noise(pass.copies);
-    this->encode(input_dropout || dropout);
-    const bool drop = dropout && Parts::Layer::drops;
-    forward(pass, drop, closed_form);
-    if (parts_.kl_rows.count() > 0) parts_.kl_of_layers_tree.run(executor_, parts_.kl_of_layers.data(), true);
-    parts_.output->loss(executor_, parts_.runs.data(), pass, parts_.view);
-    this->backward(pass, closed_form, drop);
-    this->sum_gradients(sampled && !closed_form);
-  }
-
-  /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean
-  /// probabilities. After each of the passes comes after(pass).
-  ///
-  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
-  /// \throws std::invalid_argument  total not between 1 and 32768, or more than the copies of explicit noise
-  template <std::invocable<const Pass&> After>
-  void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
-    require_between("samples", total, 1, 32768);
-    const Index count = parts_.draws ? total : 1;
-    check_noise(count);
-    this->encode(false);
-    parts_.output->evaluate(
-        executor_, parts_.runs.data(), parts_.view, parts_.batch, count, behind,
-        [&](const Pass& pass) { forward(pass, false, false); }, after);
-  }
-  /// As above, and nothing after the passes.
-  void evaluate(Index total, std::uint32_t behind = 0) {
-    const auto nothing = [](const Pass&) {};
-    evaluate(total, nothing, behind);
-  }
-
   /// Is anything of a model random, beside dropout?
   [[nodiscard]] static bool draws(const Model& model) { return Parts::draws_of(model); }
 
- private:
-  using typename Steps::Parts, typename Steps::Common;
+ protected:
+  using Base::executor_, Base::parts_, Base::outside_;
+  static constexpr bool sampled = Parts::sampled, sheaf_per_layer = Parts::sheaf_per_layer,
+                        takes_embeddings = true, sums_kl_in_passes = true, drops = Parts::Layer::drops;
 
+  [[nodiscard]] detail::PartialRows layers_kl() const noexcept { return parts_.kl_of_layers_tree.partial(); }
+  [[nodiscard]] bool draws_something() const noexcept { return parts_.draws; }
   /// Numbers of explicit noise behind the sheaves of a copy; 0 where nothing is random.
   [[nodiscard]] Index noise_of_copy() const {
     if constexpr (sampled) {
-      return parts_.sheaf_count * pairs() * Model::Posterior::noise_size;
+      return parts_.sheaf_count * this->pairs() * Model::Posterior::noise_size;
     } else {
       return 0;
     }
@@ -140,12 +74,273 @@ class BatchNetwork<Executor, Model> : private detail::BatchNetworkSteps<Executor
                            sheafnn::detail::concat("the pass draws ", copies * noise_of_copy(), " numbers"));
   }
 
-  /// X_{L+1} and the logits without bias. \param kl  also the sum of the posterior's KL
-  void forward(const Pass& pass, bool drop, bool kl) {
-    const S* x = this->diffuse(pass, drop, kl);
-    parts_.output->forward(executor_, pass, parts_.view,
-                           parts_.hidden_readout.forward(executor_, pass, parts_.view, x));
+  /// H = encoder(X) and, of Bayesian models, the parameters of Q(F | H).
+  void encode(const Pass&, bool input_drop, bool hidden_drop) {
+    const bool drop = input_drop || hidden_drop;
+    const Run* runs = parts_.runs();
+    parts_.encoder->begin(drop);
+    const auto transposes = parts_.right.transpose(parts_.view);
+    const auto coefficients = parts_.filter.coefficients(parts_.view);
+    auto entries = parts_.encoder->drop_entries(runs);
+    auto segments = parts_.encoder->row_segments(parts_.view);
+    auto nodes = parts_.encoder->nodes(runs, parts_.view);
+    if (outside_ != nullptr) entries.items = segments.items = nodes.items = 0;
+    if constexpr (sampled) {
+      typename Parts::Learner& learner = parts_.learners.front();
+      if (parts_.sheaf_encoder) {
+        // It has no dropout, and is one launch ahead of the other encoder.
+        parts_.sheaf_encoder->begin(false);
+        executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries,
+                                  parts_.sheaf_encoder->row_segments(parts_.view));
+        executor_.launch_together(segments, parts_.sheaf_encoder->nodes(runs, parts_.view));
+        parts_.posterior->infer(executor_, parts_.view, learner, parts_.sheaf_encoder->output(), nodes);
+        embed();
+        return;
+      }
+      executor_.launch_together(transposes, coefficients, learner.assemble(parts_.view), entries);
+    } else {
+      executor_.launch_together(transposes, coefficients, entries);
+    }
+    executor_.launch_together(segments);
+    executor_.launch_together(nodes);
+    embed();
+    if constexpr (sampled) parts_.posterior->infer(executor_, parts_.view, parts_.learners.front(), embedding_);
   }
+  /// What follows the encoder: its second linear layer, if there is one.
+  void embed() {
+    embedding_ = outside_ != nullptr ? outside_ : parts_.encoder->output();
+    if (parts_.second) embedding_ = parts_.second->forward(executor_, parts_.view, embedding_);
+    start_ = parts_.start ? parts_.start->forward(executor_, embedding_) : embedding_;
+  }
+
+  /// Features through a layer's dropout, or, when Add, derivatives through it and added; nothing unless `drop`.
+  ///
+  /// \param copies  instances that share `in`
+  template <bool Add = false>
+  [[nodiscard]] Items<detail::ApplyDropout<S, Add>> dropout_part(bool drop, const Pass& pass, Purpose purpose,
+                                                                 std::size_t layer, const S* in, S* out,
+                                                                 Index copies = 1) const {
+    return detail::dropout_part<Add>(drop, parts_.runs(), pass, purpose, layer, in, parts_.shape.size(), out,
+                                     copies);
+  }
+
+  /// F^l ~ Q(F | H) or maps(X_l);  X_1 = H,  X_{l+1} = diffusion_l(X_l; F^l).
+  ///
+  /// \param kl  also the sum of the posterior's KL
+  /// \returns X_{L+1}
+  [[nodiscard]] const S* diffuse(const Pass& pass, bool drop, bool kl) {
+    const Index size = parts_.shape.size();
+    const bool spread = pass.copies > 1;
+    const S *const first = spread ? parts_.spread.data() : start_, *x = first;
+    const Items copies{spread ? size : 0, pass.instances(),
+                       detail::CopyToInstances<S>{start_, size, pass.copies, parts_.spread.data()}};
+    const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, start_,
+                                      parts_.layers.front().dropped_input(), pass.copies);
+    if constexpr (sampled) {
+      const auto maps = parts_.posterior->maps(parts_.runs(), pass, parts_.sheaf_count, parts_.noise.data());
+      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), maps, parts_.edge_weight(),
+                         copies, dropped, parts_.posterior->begin_kl(kl));
+      parts_.posterior->finish_kl(executor_, kl);
+    } else if constexpr (Parts::given) {
+      executor_.launch_together(copies, dropped);
+    } else if constexpr (!sheaf::is_learned<Family>) {
+      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{},
+                         nullptr, copies, dropped);
+    } else {
+      executor_.launch_together(copies, dropped, parts_.learners.front().assemble(parts_.view));
+    }
+    bool mixed = false;       // is the layer's mixing done?
+    const S* before = first;  // X_{l−1}
+    for (std::size_t l = 0; l < parts_.layers.size(); ++l) {
+      const Index layer = static_cast<Index>(l);
+      if constexpr (sheaf_per_layer) {
+        if (layer < parts_.sheaf_count) build_mean_sheaf(pass, l, x, drop);  // F^l = maps(X_l)
+      }
+      const bool last = l + 1 == parts_.layers.size(), normed = !parts_.norms.empty();
+      S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
+      const auto call =
+          parts_.layer_call(executor_, pass, l, mixed, !last && parts_.adjoins_below(l + 1) ? l + 1 : l, before);
+      mixed = parts_.layers[l].with(
+          [&](auto& own) { return own.forward(call, x, first, drop, normed ? nullptr : next); });
+      before = std::exchange(x, parts_.layers[l].output());  // X_{l+1}
+      if (!normed) continue;
+      parts_.norms[l].forward(executor_, parts_.runs(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
+                              next);
+      x = parts_.norms[l].output();
+    }
+    if (pass.keeps() && parts_.kl_rows.count() > 0)
+      parts_.kl_of_layers_tree.run(executor_, parts_.kl_of_layers.data(), true);
+    return x;
+  }
+  /// diffuse() has begun and ended the sum.
+  void sum_kl() noexcept {}
+
+  /// F^l = maps(dropout(x)) of deterministic models; none is dropped at l = 0, whose assemble() is launched already.
+  void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
+    typename Parts::Learner& learner = parts_.learners[l];
+    const S* z = x;
+    if (l > 0) {
+      S* dropped = drop ? parts_.learner_input[l - 1].data() : nullptr;
+      executor_.launch_together(dropout_part(drop, pass, Purpose::learner_dropout, l, x, dropped),
+                                learner.assemble(parts_.view));
+      if (drop) z = dropped;
+    }
+    learner.project(executor_, parts_.view, z, pass.copies);
+    executor_.launch_together(learner.project_pairs());
+    learner.finish_hidden(executor_, parts_.view);
+    const Pass instances{pass.instances()};  // with edge weights of their own
+    parts_.sheaf.build(executor_, instances, parts_.sheaves_at(static_cast<Index>(l)),
+                       detail::MeanMaps<Family, S>{learner.raw(),
+                                                   {*parts_.options.parametrisation,
+                                                    *parts_.options.sheaf_activation}},
+                       learner.edge_weight());
+  }
+
+  /// From the derivative of the logits to all gradients but for their sums.
+  void backward(const Pass& pass, bool closed_form, bool drop) {
+    const std::size_t top = parts_.layers.size() - 1;
+    auto* const entered = parts_.enters_last_layer() ? parts_.layers[top].diffusion() : nullptr;
+    if (entered == nullptr) {
+      this->read_out_backward(pass);
+    } else if constexpr (Parts::of_edges) {
+      entered->enter(parts_.layer_call(executor_, pass, top, false, top), parts_.output->logits_bar(parts_.view),
+                     parts_.x_bar.data());
+    }
+    static_cast<void>(diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view),
+                                       entered != nullptr));
+  }
+
+  /// From X̄_{L+1}, in x_bar, to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's
+  /// weights.
+  ///
+  /// \param products  a part that shares the first launch
+  /// \param direct    the last layer has begun: see EnterLayers
+  /// \returns where H̄ is
+  template <class Products>
+  const S* diffuse_backward(const Pass& pass, bool closed_form, bool drop, const Products& products,
+                            bool direct = false) {
+    parts_.clear_bars(executor_, pass);
+    const std::size_t top = parts_.layers.size() - 1;
+    detail::LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
+    for (std::size_t l = parts_.layers.size(); l-- > 0;) {
+      const Index layer = static_cast<Index>(l);
+      const bool last = l == top, shared = parts_.reads.maps || (!last && layer + 1 >= parts_.sheaf_count);
+      if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
+      const auto call = parts_.layer_call(executor_, pass, l, last ? direct : parts_.adjoins_below(l + 1),
+                                          l > 0 && parts_.adjoins_below(l) ? l - 1 : l);
+      const auto run = [&](const auto&... ready) {
+        parts_.layers[l].with([&](auto& own) { own.backward(call, shared, parts_.x_bar.data(), ready...); });
+      };
+      if (last) {
+        run(products);
+      } else {
+        run(pending.left, pending.right);
+      }
+      pending = parts_.layers[l].products(pass, parts_.view, parts_.scratch);
+      parts_.add_before_bar(executor_, pass, l);
+      if constexpr (sheaf_per_layer) {
+        if (layer < parts_.sheaf_count) {
+          backward_mean_sheaf(pass, l, drop && l > 0, pending);
+          pending.left.items = pending.right.items = 0;  // they are launched
+        }
+      }
+    }
+    parts_.add_first_bar(executor_, pass);
+    S* bar = parts_.embedding_bar_of(executor_, pass);
+    const Items copies{pass.copies > 1 && !parts_.start ? parts_.shape.size() : 0, parts_.batch.runs,
+                       detail::AddCopies<S>{parts_.x_bar.data(), parts_.shape.size(), pass.copies, bar}};
+    if constexpr (sampled) {
+      executor_.launch_together(parts_.sheaf.backward_nodes(pass, parts_.sheaves_at(0, parts_.sheaf_count)),
+                                copies, pending.left, pending.right);
+      backward_posterior(pass, closed_form, bar);
+    } else {
+      executor_.launch_together(copies);
+      backward_encoder(*parts_.encoder, backward_second(bar), pending.left, pending.right);
+    }
+    return bar;
+  }
+
+  /// \param drop  what the learner read had gone through its dropout
+  void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop, const detail::LayerProducts<S>& ready) {
+    const detail::SheafRange one = parts_.sheaves_at(static_cast<Index>(l));
+    typename Parts::Learner& learner = parts_.learners[l];
+    executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
+    executor_.launch(parts_.graph.view().pairs(), pass.instances(),
+                     detail::BackwardMeanEdges<Family, S, typename Parts::View>{parts_.graph.view(),
+                                                                                one,
+                                                                                parts_.sheaf.view(),
+                                                                                parts_.sheaf.gradient(),
+                                                                                learner.raw(),
+                                                                                learner.raw_bar(),
+                                                                                {*parts_.options.parametrisation,
+                                                                                 *parts_.options.sheaf_activation},
+                                                                                learner.edge_weight(),
+                                                                                learner.edge_factor(),
+                                                                                learner.edge_logit_bar()});
+    S* z_bar = drop ? parts_.scratch.side[0].z_bar.data() : parts_.x_bar.data();
+    learner.backward(executor_, parts_.view, z_bar, !drop);
+    executor_.launch_together(learner.first_products(parts_.view),
+                              dropout_part<true>(drop, pass, Purpose::learner_dropout, l, z_bar,
+                                                 parts_.x_bar.data()));
+  }
+
+  /// \param bar  derivative of the embeddings
+  void backward_posterior(const Pass& pass, bool closed_form, S* bar) requires sampled {
+    typename Parts::Learner& learner = parts_.learners.front();
+    const auto edges = parts_.posterior->backward(parts_.runs(), pass, parts_.sheaf_count, parts_.sheaf, learner,
+                                                  closed_form, parts_.noise.data());
+    if (parts_.sheaf_encoder) {
+      // Two encoders: the first is one launch ahead of the sheaf's.
+      S *z_bar = parts_.scratch.side[0].z_bar.data(), *first_bar = backward_second(bar);
+      executor_.launch_together(edges, parts_.encoder->before_activation(parts_.runs(), first_bar));
+      learner.backward(executor_, parts_.view, z_bar, false, parts_.encoder->column_products(first_bar),
+                       parts_.encoder->row_products(parts_.view, first_bar));
+      backward_encoder(*parts_.sheaf_encoder, z_bar, learner.first_products(parts_.view));
+    } else {
+      executor_.launch_together(edges);
+      learner.backward(executor_, parts_.view, bar, true);
+      backward_encoder(*parts_.encoder, backward_second(bar), learner.first_products(parts_.view));
+    }
+  }
+
+  /// Through the encoder's second linear layer, if there is one. \returns where the derivative of its input is
+  S* backward_second(S* bar) {
+    if (!parts_.second) return bar;
+    S* first_bar = parts_.scratch.side[0].r_bar.data();
+    parts_.second->backward(executor_, parts_.view, bar, first_bar);
+    return first_bar;
+  }
+  /// Through an encoder, but for its gradient(). Embeddings from outside have none.
+  ///
+  /// \param ready  parts that share the first launch
+  template <class... Ready>
+  void backward_encoder(detail::BatchEncoder<Executor, S>& encoder, S* bar, const Ready&... ready) {
+    if (outside_ != nullptr) return executor_.launch_together(ready...);
+    executor_.launch_together(encoder.before_activation(parts_.runs(), bar), ready...);
+    executor_.launch_together(encoder.column_products(bar), encoder.row_products(parts_.view, bar));
+  }
+  /// From partial sums to gradients, and the sum of the posterior's KL without a closed form.
+  void sum_gradients(bool closed_form) {
+    const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
+                     detail::SumGradients<S>{parts_.view, parts_.ranges.data(),
+                                             static_cast<int>(parts_.ranges.size())}};
+    if constexpr (sampled) {
+      const auto kl_sums = parts_.posterior->begin_kl(!closed_form);
+      if (parts_.sheaf_encoder) {
+        executor_.launch_together(sums, parts_.encoder->gradient(parts_.view),
+                                  parts_.sheaf_encoder->gradient(parts_.view), kl_sums);
+      } else {
+        executor_.launch_together(sums, parts_.encoder->gradient(parts_.view), kl_sums);
+      }
+      parts_.posterior->finish_kl(executor_, !closed_form);
+    } else {
+      executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
+    }
+    parts_.filter.finish_gradient(executor_, parts_.view);
+  }
+
+  const S* embedding_ = nullptr;  ///< H of all runs
+  const S* start_ = nullptr;      ///< X_1 of all runs: H, or its complex form
 };
 
 }  // namespace sheafnn::batch

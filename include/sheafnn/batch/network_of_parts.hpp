@@ -1,13 +1,29 @@
 /// \file
-/// NetworkOfParts: what the BatchNetworks of models have in common whose parts are their own: the interface of
-/// batch/network.hpp around the passes of one composition.
+/// NetworkOfParts: what all BatchNetworks have in common: the interface around the passes of one composition.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <memory>
 
-#include "sheafnn/batch/network_parts.hpp"
+#include "sheafnn/batch/parts_of_network.hpp"
+#include "sheafnn/bsnn/model.hpp"
+
+namespace sheafnn::batch {
+
+/// The networks of a batch, one partial specialisation for each kind of model. SheafModel's is in network.hpp; the
+/// interface is what BatchTrainer and predict() ask of one, NetworkOfParts.
+template <class Executor, class Model>
+class BatchNetwork;
+
+/// Models whose networks can be a batch: models with a BatchNetwork, which must have been included. Others are trained
+/// one by one, by sheafnn::train.
+template <class Model, class Executor>
+concept BatchModel = requires {
+  sizeof(BatchNetwork<Executor, Model>);
+};
+
+}  // namespace sheafnn::batch
 
 namespace sheafnn::batch::detail {
 
@@ -16,8 +32,10 @@ namespace sheafnn::batch::detail {
 /// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share, and
 ///                    diffuse(pass, drop), which returns X_{L+1}. Also diffuse_backward(pass, closed_form, drop, products),
 ///                    from X̄_{L+1} in x_bar to the derivative of the embeddings, whose place it returns. Products are a
-///                    part that shares a launch. Perhaps sum_more_gradients() of what encoder and partial sums lack
-/// \tparam PartsType  with the type Common and the members that are used below
+///                    part that shares a launch. Perhaps sum_more_gradients() of what encoder and partial sums lack, and
+///                    others of the protected members below, which it hides. diffuse() may take a third argument: whether
+///                    it also sums up the posterior's KL
+/// \tparam PartsType  derived from PartsOfNetwork, with `encoder`, and kl_of_pairs() of models that sample
 template <class Network, class Executor, class ModelType, class PartsType>
 class NetworkOfParts {
  public:
@@ -31,12 +49,13 @@ class NetworkOfParts {
   /// \throws std::invalid_argument  given maps over another graph; features, labels, roles or class weights that do not fit,
   ///                                a size below 1; as Array
   /// \throws std::runtime_error     eigenpairs of bundles that do not converge
-  NetworkOfParts(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
+  NetworkOfParts(Executor& executor, const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                  const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : executor_(executor),
         parts_(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
                targets, batch, dropout) {}
-  /// A network of the same models on the same graph that only evaluates; see batch/network.hpp.
+  /// A network of the same models on the same graph that only evaluates. It reads the parameters and runs of `other`, which
+  /// may train at the same time: what it computes is its own.
   ///
   /// \param copies  samples that are computed at the same time, at least 1
   /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has the same model
@@ -56,9 +75,9 @@ class NetworkOfParts {
   /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
   [[nodiscard]] const BatchOutput<Executor, S>& output() const noexcept { return *parts_.output; }
   /// KL of all distributions; empty for models without.
-  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return parts_.kl_tree; }
+  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return parts_.kl_sums(); }
   /// Distributions that the KL term is the mean over: all of a run in a training pass.
-  [[nodiscard]] Index pairs() const noexcept { return parts_.kl_count; }
+  [[nodiscard]] Index pairs() const noexcept { return parts_.pairs(); }
 
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
@@ -68,12 +87,14 @@ class NetworkOfParts {
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
     require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
-    const Pass pass{parts_.batch.runs, Model::bayesian ? parts_.batch.training_copies : 1, true, 0};
+    const Pass pass{parts_.batch.runs, network().draws_something() ? parts_.batch.training_copies : 1, true, 0};
+    network().check_noise(pass.copies);
+    const bool drop = dropout && Network::drops;
     network().encode({pass.runs, 1, true, 0}, input_dropout, dropout);
-    forward(pass, dropout);
+    forward(pass, drop, closed_form);
     parts_.output->loss(executor_, parts_.runs(), pass, parts_.view);
-    backward(pass, closed_form, dropout);
-    sum_gradients();
+    network().backward(pass, closed_form, drop);
+    network().sum_gradients(closed_form);
   }
 
   /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean probabilities. After
@@ -84,11 +105,12 @@ class NetworkOfParts {
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
     require_between("samples", total, 1, 32768);
-    const Index count = Model::bayesian ? total : 1;
+    const Index count = network().draws_something() ? total : 1;
+    network().check_noise(count);
     network().encode({.runs = parts_.batch.runs, .behind = behind}, false, false);
     parts_.output->evaluate(
         executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
-        [&](const Pass& pass) { forward(pass, false); }, after);
+        [&](const Pass& pass) { forward(pass, false, false); }, after);
   }
   /// As above, and nothing after the passes.
   void evaluate(Index total, std::uint32_t behind = 0) {
@@ -102,22 +124,46 @@ class NetworkOfParts {
  protected:
   /// May a pass begin with embeddings from outside? Networks that do hide this.
   static constexpr bool takes_embeddings = false;
+  /// Do layers drop anything?
+  static constexpr bool drops = true;
+  /// Has diffuse() a third argument, whether it also sums up the posterior's KL?
+  static constexpr bool sums_kl_in_passes = false;
+  /// What the encoder and the partial sums lack of the gradients.
+  static constexpr void sum_more_gradients() noexcept {}
+  /// KL terms of variables that layers draw.
+  [[nodiscard]] static PartialRows layers_kl() noexcept { return {}; }
+  /// Is anything of these networks random, beside dropout?
+  [[nodiscard]] static constexpr bool draws_something() noexcept { return Model::bayesian; }
+  /// \throws std::invalid_argument  explicit noise for fewer copies than a pass draws
+  static constexpr void check_noise(Index) noexcept {}
 
   /// X_1 of all runs.
   [[nodiscard]] const S* embedding() const noexcept {
     return outside_ != nullptr ? outside_ : parts_.encoder->output();
+  }
+  /// X_{L+1}. \param kl  also the sum of the posterior's KL, where diffuse() knows of it
+  [[nodiscard]] const S* features(const Pass& pass, bool drop, [[maybe_unused]] bool kl) {
+    if constexpr (Network::sums_kl_in_passes) {
+      return network().diffuse(pass, drop, kl);
+    } else {
+      return network().diffuse(pass, drop);
+    }
   }
   /// What the output reads: X_{L+1} behind the hidden layers of the readout.
   [[nodiscard]] const S* read_out(const Pass& pass, const S* x) {
     if constexpr (hidden_layers) return parts_.hidden_readout.forward(executor_, pass, parts_.view, x);
     return x;
   }
-  /// From the derivative of the logits to all gradients but for their sums.
-  void backward(const Pass& pass, bool closed_form, bool drop) {
+  /// From the derivative of the logits to X̄_{L+1} in x_bar.
+  void read_out_backward(const Pass& pass) {
     S *const x_bar = parts_.x_bar.data(), *read_bar = x_bar;
     if constexpr (hidden_layers) read_bar = parts_.hidden_readout.output_bar(x_bar);
     parts_.output->backward(executor_, pass, parts_.view, read_bar);
     if constexpr (hidden_layers) parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
+  }
+  /// From the derivative of the logits to all gradients but for their sums.
+  void backward(const Pass& pass, bool closed_form, bool drop) {
+    read_out_backward(pass);
     S* bar =
         network().diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view));
     parts_.encoder->backward(executor_, parts_.view, bar);
@@ -130,7 +176,7 @@ class NetworkOfParts {
     }
   }
   /// From partial sums to gradients, and the sum of KL.
-  void sum_gradients() {
+  void sum_gradients(bool /*closed_form*/) {
     const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
                      SumGradients<S>{parts_.view, parts_.ranges.data(), static_cast<int>(parts_.ranges.size())}};
     if constexpr (Model::bayesian) {
@@ -140,7 +186,7 @@ class NetworkOfParts {
     } else {
       executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
     }
-    if constexpr (requires { network().sum_more_gradients(); }) network().sum_more_gradients();
+    network().sum_more_gradients();
   }
 
   Executor& executor_;
@@ -152,8 +198,8 @@ class NetworkOfParts {
 
   [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
   /// X_{L+1} and the logits without bias.
-  void forward(const Pass& pass, bool drop) {
-    parts_.output->forward(executor_, pass, parts_.view, read_out(pass, network().diffuse(pass, drop)));
+  void forward(const Pass& pass, bool drop, bool kl) {
+    parts_.output->forward(executor_, pass, parts_.view, read_out(pass, features(pass, drop, kl)));
   }
 };
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "sheafnn/batch/activated_linear.hpp"
+#include "sheafnn/batch/network.hpp"
 #include "sheafnn/batch/operator_kernels.hpp"
-#include "sheafnn/batch/operator_steps.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/nn/activation.hpp"
 
@@ -27,14 +27,14 @@ namespace sheafnn::batch {
 
 /// See the file comment. Neither copied nor moved. The header with the model's BatchNetwork or layers must have been included.
 template <class Executor, class Model>
-class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
-  using Steps = detail::OperatorSteps<Executor, Model>;
-  using Steps::executor_, Steps::parts_, Steps::outside_;
+class NetworkOperator : private BatchNetwork<Executor, Model> {
+  using Network = BatchNetwork<Executor, Model>;
+  using Network::executor_, Network::parts_, Network::outside_;
 
  public:
-  using typename Steps::S;
+  using S = typename Model::Scalar;
   /// Are there passes from embeddings?
-  static constexpr bool takes_embeddings = Steps::takes_embeddings;
+  static constexpr bool takes_embeddings = Network::takes_embeddings;
 
   /// \param model     its parameters are not read
   /// \param features  n × p; of passes from embeddings they are not read
@@ -80,7 +80,8 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
     executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.common->runs.data()});
     if (outside_ == nullptr) {
       parts_.output->set_bar(executor_, pass_, outputs_bar);
-      return this->backward_outputs(pass_, drop_, closed_form);
+      Network::backward(pass_, closed_form, drop_);
+      return this->sum_gradients(closed_form);
     }
     if constexpr (takes_embeddings) {
       copy(parts_.shape.size(), outputs_bar, parts_.x_bar.data());
@@ -88,7 +89,9 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
         executor_.launch(parts_.shape.size(), 1,
                          detail::ActivationSlopes<S>{activation_, result_, parts_.x_bar.data()});
       }
-      const S* bar = this->backward_features(pass_, drop_, closed_form);
+      const S* bar =
+          this->diffuse_backward(pass_, closed_form, drop_, Items<detail::RowProducts<S>>{});  // no readout
+      this->sum_gradients(closed_form);
       if (embedding_bar != nullptr) copy(parts_.shape.nodes * hidden_width_, bar, embedding_bar);
     }
   }
@@ -117,7 +120,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   };
   NetworkOperator(Executor& executor, const Model& model, const GraphOf<Model>& graph,
                   const NodeFeatures& features, const NoTargets& none)
-      : Steps(executor, model, graph, features, NodeTargetLists{none.labels, none.roles}),
+      : Network(executor, model, graph, features, NodeTargetLists{none.labels, none.roles}, BatchSize{}),
         caller_(model.parameters().info()),
         hidden_width_(model.hidden_width()) {}
 
@@ -130,7 +133,9 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
     run.epoch = pass.epoch;
     run.input_dropout = DropoutRule(rate(pass.input_dropout));
     run.dropout = DropoutRule(rate(pass.dropout));
-    drop_ = {rate(pass.input_dropout) > 0, rate(pass.dropout) > 0};
+    drops_input_ = rate(pass.input_dropout) > 0;
+    drops_hidden_ = rate(pass.dropout) > 0;
+    drop_ = drops_hidden_ && Network::drops;
     pass_ = {.training = pass.training, .keep = true};
     executor_.launch(1, 1, detail::SetRun{run, parts_.common->runs.data()});
     caller_.load(executor_, parts_.common->parameters.data());
@@ -138,7 +143,9 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   /// \param outputs  null: not wanted
   void compute(S* outputs, Activation activation) {
     activation_ = activation;
+    this->encode(pass_, drops_input_, drops_hidden_);
     result_ = this->features(pass_, drop_, closed_form);
+    if (closed_form) this->sum_kl();
     ready_ = true;
     if (outside_ == nullptr) {
       result_ = this->read_out(pass_, result_);
@@ -150,9 +157,9 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   }
   void store_kl(S* kl) {
     if (kl == nullptr) return;
-    detail::KlSum sum = this->kl_sum();
-    if (!closed_form) sum.of_pairs = {};
-    executor_.launch_teams(1, 1, max_lanes, detail::KlTerm<S>{sum.of_pairs, this->kl_of_layers(), sum.pairs, kl});
+    detail::PartialRows of_pairs;
+    if (closed_form) of_pairs = this->Network::kl().partial();
+    executor_.launch_teams(1, 1, max_lanes, detail::KlTerm<S>{of_pairs, this->layers_kl(), this->pairs(), kl});
   }
   void copy(Index size, const S* from, S* to) {
     executor_.launch(size, 1, detail::CopyToInstances<S>{from, size, 1, to});
@@ -162,7 +169,7 @@ class NetworkOperator : private detail::OperatorSteps<Executor, Model> {
   Index hidden_width_;
   Pass pass_;
   Activation activation_ = Activation::identity;
-  detail::PassDrops drop_;
+  bool drops_input_ = false, drops_hidden_ = false, drop_ = false;  ///< the last: do layers drop anything?
   bool ready_ = false;         ///< do the arrays hold what a backward pass reads?
   const S* result_ = nullptr;  ///< X_{L+1}
 };

@@ -12,32 +12,19 @@
 #include <utility>
 #include <vector>
 
-#include "sheafnn/batch/common_arrays.hpp"
 #include "sheafnn/batch/complex_start.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
 #include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/layer_stack.hpp"
-#include "sheafnn/batch/output.hpp"
+#include "sheafnn/batch/parts_of_network.hpp"
 #include "sheafnn/batch/posterior.hpp"
 #include "sheafnn/batch/second_linear.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/options.hpp"
 
 namespace sheafnn::batch {
-
-/// The networks of a batch, one partial specialisation for each kind of model. SheafModel's is in network.hpp; the
-/// interface is what BatchTrainer and predict() ask of one.
-template <class Executor, class Model>
-class BatchNetwork;
-
-/// Models whose networks can be a batch: models with a BatchNetwork, which must have been included. Others are trained
-/// one by one, by sheafnn::train.
-template <class Model, class Executor>
-concept BatchModel = requires {
-  sizeof(BatchNetwork<Executor, Model>);
-};
 
 namespace detail {
 
@@ -58,12 +45,13 @@ concept LayeredModel = requires {
   typename ModelLayers<Executor, Model>::Layer;
 };
 
-/// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, LayeredModel<Executor> Model>
-struct NetworkParts {
+struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkArrays<Executor, Model>> {
+  using Base = PartsOfNetwork<Executor, typename Model::Scalar, NetworkArrays<Executor, Model>>;
+  using Base::common, Base::batch, Base::sums, Base::output, Base::x_bar, Base::runs, Base::view;
+  using typename Base::Common;
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
-  using Common = NetworkArrays<Executor, Model>;
   using Layer = typename ModelLayers<Executor, Model>::Layer;
   using BatchGraphType = typename Common::BatchGraphType;
   using View = decltype(std::declval<const BatchGraphType&>().view());
@@ -89,17 +77,11 @@ struct NetworkParts {
   /// See BatchNetwork. Unchecked: the size of the batch.
   NetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
-      : common(std::move(shared)),
+      : Base(model, std::move(shared), size),
         options(ModelLayers<Executor, Model>::options(model)),
         layout(layout_of(model)),
-        batch(size),
         draws(draws_of(model)),
-        parameter_count(model.parameters().size()),
         graph(common->graph),
-        input(common->input),
-        parameters(common->parameters),
-        gradient(common->gradient),
-        runs(common->runs),
         sheaf_count(sheaves(model, *common)) {
     const Index nodes = graph.view().nodes;
     detail::check(targets, nodes, options.classes);
@@ -115,54 +97,44 @@ struct NetworkParts {
     if (options.add_hp) shape.filter_sign[fixed++] = -low;
     make_layers(executor, model, targets, dropout);
     make_arrays(executor, dropout);
-    // Now that all layers have reserved their partial sums.
-    arena = Array<Executor, S>(executor, "partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
-    ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
+    this->end(executor);
     kl_of_layers = Array<Executor, double>(executor, "sums", batch.trains() ? batch.runs * kl_rows.count() : 0);
     kl_of_layers_tree = ColumnTree<Executor, double>(executor, batch.runs, kl_rows.count(), 1);
-    view = {parameters.data(), gradient.data(), parameter_count, arena.data(), sums.arena()};
     if constexpr (given) common->given.build(executor, sheaf);
   }
-  NetworkParts(const NetworkParts&) = delete;
-  NetworkParts& operator=(const NetworkParts&) = delete;
 
-  std::shared_ptr<Common> common;
   ModelOptions options;
   ModelLayout layout;
-  BatchSize batch;
-  bool draws;  ///< is anything random, beside dropout?
-  Index parameter_count;
-  BatchGraphType& graph;  ///< this and the next four: common->
-  InputFeatures<Executor, S>& input;
-  Array<Executor, S>&parameters, &gradient;
-  Array<Executor, Run>& runs;
+  bool draws;             ///< is anything random, beside dropout?
+  BatchGraphType& graph;  ///< common->graph
   FeatureShape<S> shape;
   Index sheaf_count;
   layers::LayerReads reads;  ///< `maps` and `blocks`: what at least one of the layers reads
-  PartialSums sums;
   KlRows kl_rows;
   std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
   std::optional<BatchSecondLinear<Executor, S>> second;
   std::optional<BatchComplexStart<Executor, S>> start;  ///< of complex features
   BatchFilter<Executor, S> filter;                      ///< of all layers, or none
   BatchHiddenReadout<Executor, S> hidden_readout;
-  std::optional<BatchOutput<Executor, S>> output;
   std::vector<Learner> learners;
   BatchSheaf<Executor, Family, S, View> sheaf;
   std::vector<Layer> layers;
   std::vector<BatchFeatureNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
-  ColumnTree<Executor, S> no_kl;         ///< of models that do not sample
   Array<Executor, double> kl_of_layers;  ///< KL terms of layers that draw something, in parts
   ColumnTree<Executor, double> kl_of_layers_tree;
   Array<Executor, S> noise;                       ///< explicit noise, or empty
   Array<Executor, S> spread;                      ///< embeddings, copied for each instance
   std::vector<Array<Executor, S>> learner_input;  ///< of layers 1, 2, … after dropout
-  Array<Executor, S> x_bar, embedding_bar;
+  Array<Executor, S> embedding_bar;
   LayerScratch<Executor, S> scratch;
-  Array<Executor, S> arena;
-  Array<Executor, PartialSum> ranges;
-  ParameterView<S> view;
+
+  /// KL over all incident pairs, or empty.
+  [[nodiscard]] const ColumnTree<Executor, S>& kl_sums() const noexcept {
+    if constexpr (sampled) return posterior->kl();
+    return Base::kl_sums();
+  }
+  [[nodiscard]] Index pairs() const noexcept { return graph.view().pairs(); }
   /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Two of the library's layers
   /// may, without a norm and a filter, unless a learner, or the layer above, reads what is between them.
   [[nodiscard]] bool adjoins_below(std::size_t l) {
@@ -196,7 +168,7 @@ struct NetworkParts {
       return sheaves_at(std::min(static_cast<Index>(layer), sheaf_count - 1));
     };
     return {executor,
-            runs.data(),
+            runs(),
             pass,
             view,
             right,
@@ -272,10 +244,10 @@ struct NetworkParts {
     const layers::ParameterSet<S>& p = model.parameters();
     const View g = graph.view();
     const Index n = shape.nodes, h = shape.row();
-    encoder.emplace(executor, input, g.degree, layout.encoder, layout.at.encoder, p, batch, dropout, sums);
+    encoder.emplace(executor, common->input, g.degree, layout.encoder, layout.at.encoder, p, batch, dropout, sums);
     if (*options.separate_encoder) {
-      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, layout.at.sheaf_encoder, p, batch,
-                            false, sums);
+      sheaf_encoder.emplace(executor, common->input, g.degree, layout.sheaf_encoder, layout.at.sheaf_encoder, p,
+                            batch, false, sums);
     }
     if (options.second_linear)
       second.emplace(executor, layout.at.second, p, n, layout.hidden_width, batch.runs, sums);

@@ -110,4 +110,10 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_row(const S* numbers, S* row) {
   }
 }
 
+/// out ← (1 − β) in + β out.
+template <int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = (S(1) - beta) * in[i] + beta * out[i];
+}
+
 }  // namespace sheafnn::batch::detail

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "sheafnn/bsnn/bundle_layout.hpp"
 #include "sheafnn/bsnn/bundle_options.hpp"

@@ -52,7 +52,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
     return steps_.layers[static_cast<std::size_t>(layer)].maps();
   }
   /// Uses these rotations, n × B × D × D for every layer, in place of the model's rotations in later evaluations. An
-  /// empty argument restores the model's rotations.
+  /// empty argument restores the model's rotations; until then begin() refuses training passes.
   ///
   /// \throws std::invalid_argument  the number of arrays differs from the number of layers, or an array has another
   ///                                size
@@ -69,15 +69,6 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   [[nodiscard]] const layers::VariationalBundle<D, S>& posterior() const requires Bayesian {
     this->check_begun("posterior");
     return steps_.posterior.front();
-  }
-
-  /// Computes X_1 and, for Bayesian models, Q(O | X_1).
-  ///
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with given
-  ///                                maps
-  BegunPass<Network> begin(const ForwardPass<S>& pass) {
-    require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
-    return Base::begin(pass);
   }
 };
 

@@ -4,12 +4,10 @@
 #pragma once
 
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
 #include "sheafnn/bsnn/bundle_model.hpp"
-#include "sheafnn/bsnn/forward_pass.hpp"
-#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/pass_state.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
@@ -27,19 +25,18 @@
 
 namespace sheafnn::detail {
 
-/// Neither copied nor moved: parts refer to each other.
 template <int D, bool Bayesian, class S>
-struct BundleSteps {
-  using Model = BundleModel<D, Bayesian, S>;
-  static constexpr bool is_sampled = Bayesian;
+struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights> {
+  using State = PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights>;
+  using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient,
+      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::first_sample, State::kl;
+  using typename State::Model;
 
   BundleSteps(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
       : BundleSteps(of, on, seen_features(of.options(), on, features), with) {}
   /// \param seen  the features after the model's feature plan
   BundleSteps(const Model& of, const Graph& on, const SeenFeatures& seen, Execution with)
-      : model(of),
-        graph(on),
-        execution(with),
+      : State(of, on, with),
         input(seen.features),
         encoder(input, on, of.hidden_width(), Activation::gelu),
         hidden(on.own_node_count(), of.hidden_width()),
@@ -60,11 +57,8 @@ struct BundleSteps {
     }
     if constexpr (Bayesian) posterior.emplace_back(n, o.bundles, *o.parametrisation, on.part());
     for (Buffer<S>* one : {&bar, &x_bar, &embedding_bar}) one->resize(on.node_count() * of.hidden_width());
-    gradient.resize(of.parameters().size());
     if (on.part() != nullptr) address_masks(on.part()->numbers(), seen.first_entry);
   }
-  BundleSteps(const BundleSteps&) = delete;
-  BundleSteps& operator=(const BundleSteps&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(layers.size()); }
   [[nodiscard]] Index sheaf_count() const noexcept { return layer_count(); }
@@ -82,24 +76,11 @@ struct BundleSteps {
   }
 
   void set_pass(const ForwardPass<S>& of) {
-    check_pass(of, node_count());
-    if constexpr (Bayesian) {
-      check_noise(of, node_count() * model.options().bundles * Model::Posterior::noise_size, layer_count());
-    } else {
-      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
-    }
-    kept = false;  // buffers of an earlier draw belong to another pass
-    pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(node_count()) : NodeSelection(of.nodes);
-    bind(pass.keeps());
-  }
-  /// Points the views at the parameters, and at the gradient before a training pass.
-  void bind(bool training) {
-    point_at(model.parameters(), model.parameters().values().data(), bound_,
-             [&](ParameterList<const S>& list) { model.declare(list, weights); });
-    if (!training) return;
-    point_at(model.parameters(), gradient.data(), bound_gradient_,
-             [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
+    require(!of.training || given_maps.empty(), "training", true, "given maps are for evaluations");
+    Index noise = 0;
+    if constexpr (Bayesian) noise = node_count() * model.options().bundles * Model::Posterior::noise_size;
+    this->take_pass(of, node_count(), noise, layer_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to); });
   }
   /// Zeros the derivatives that backward passes add to. The encoder's weight is left out, because they overwrite its
   /// derivative.
@@ -122,9 +103,8 @@ struct BundleSteps {
       if (!given_maps.empty()) {
         layer.maps().set_values(given_maps[static_cast<std::size_t>(l)]);
       } else if constexpr (Bayesian) {
-        const S* noise =
-            pass.noise.empty() ? nullptr : pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
-        posterior[0].draw(execution, pass.of_sheaf(l, sample), noise, layer.maps());
+        posterior[0].draw(execution, pass.of_sheaf(l, sample), this->explicit_noise(l, layer_count()),
+                          layer.maps());
       } else {
         learn(l, sample);
         point.predict(execution, learners[static_cast<std::size_t>(l)].raw(), layer.maps());
@@ -201,9 +181,6 @@ struct BundleSteps {
     }
   }
 
-  const Model& model;
-  const Graph& graph;
-  Execution execution;
   SparseInput<S> input;
   ActivatedEncoder<S> encoder;
   DropoutLayer<S> hidden;       ///< its output is X_1
@@ -217,20 +194,9 @@ struct BundleSteps {
   BundleWorkspace<S> work;
   LayerNorm<S> norm;  ///< before the readout
   ReadoutHead<S> output;
-  BundleNetworkWeights<const S> weights;
-  BundleNetworkWeights<S> weights_bar;
-  Buffer<S> gradient;
   Buffer<S> selected;  ///< X_{L+1} at the requested nodes, unless all are requested
   MatrixView<const S> last_rows;
   Buffer<S> raw_bar, bar, x_bar, embedding_bar;
-
-  ForwardPass<S> pass;
-  NodeSelection nodes;  ///< of the rows of outputs
-  Index sample = 0;     ///< sample of the present draw
-  BackwardOptions options;
-  bool kept = false;  ///< do the layers hold what a backward pass reads?
-  bool closed_form = true, first_sample = true;
-  double kl = 0;  ///< KL term of the backward pass
 
  private:
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
@@ -272,8 +238,6 @@ struct BundleSteps {
     norm.forward(execution, weights.norm, x);
     return norm.output();
   }
-
-  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 
 }  // namespace sheafnn::detail

@@ -16,9 +16,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/convolution_options.hpp"

@@ -1,19 +1,16 @@
 /// \file
-/// ConvolutionSteps: the layers and buffers of a network of sheaf convolutions, and what a pass remembers.
+/// ConvolutionSteps: the layers and buffers of a network of sheaf convolutions.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
 #include "sheafnn/bsnn/convolution_model.hpp"
-#include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/network_parts.hpp"
-#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/pass_state.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
@@ -53,30 +50,29 @@ struct ConvolutionOutput {
   }
 };
 
-/// Neither copied nor moved: parts refer to each other.
 template <class ModelType>
-struct ConvolutionSteps {
-  using Model = ModelType;
+struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
+  using State = PassState<ModelType, ConvolutionWeights>;
+  using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient,
+      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::first_sample, State::kl,
+      State::is_sampled;
+  using typename State::Model, typename State::S;
   using Family = typename Model::Family;
   using Posterior = typename Model::Posterior;
-  using S = typename Model::Scalar;
   using Layer = layers::SheafConvolution<Family, S>;
   using Source = std::conditional_t<Model::bayesian, VariationalSource<Posterior, S>, GivenSource<Family, S>>;
-  static constexpr bool is_sampled = Model::bayesian;
 
   ConvolutionSteps(const Model& of, const Graph& on, const NodeFeatures& given, Execution with)
       : ConvolutionSteps(of, on, seen_features(of.options(), on, given), with) {}
   /// \param seen  the features after the model's feature plan
   ConvolutionSteps(const Model& of, const Graph& on, SeenFeatures seen, Execution with)
-      : model(of),
-        graph(on),
+      : State(of, on, with),
         features(std::move(seen.features)),
         input(features),
         blocks(on),
         source(on, blocks, of.posterior(), of.sheaf_count(), of.options().normalisation, of.learner()),
         output(on.node_count(), Family::stalk_dimension * of.options().widths.back(), of.options().classes,
-               of.options().readout),
-        execution(with) {
+               of.options().readout) {
     const ConvolutionOptions& architecture = of.options();
     if (architecture.encoder) encoder.emplace(input, on, start_width(), architecture.activation);
     for (Index l = 0; l < architecture.layers; ++l) {
@@ -87,11 +83,8 @@ struct ConvolutionSteps {
       embedding_bar.resize(on.node_count() * start_width());
       x_bar.resize(embedding_bar.size());
     }
-    gradient.resize(of.parameters().size());
     if (on.part() != nullptr) address_masks(on.part()->numbers(), seen.first_entry);
   }
-  ConvolutionSteps(const ConvolutionSteps&) = delete;
-  ConvolutionSteps& operator=(const ConvolutionSteps&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(layers.size()); }
   [[nodiscard]] Layer& layer(Index l) const noexcept { return *layers[static_cast<std::size_t>(l)]; }
@@ -116,20 +109,10 @@ struct ConvolutionSteps {
   }
 
   void set_pass(const ForwardPass<S>& of) {
-    check_pass(of, graph.node_count());
-    if constexpr (is_sampled) {
-      check_noise(of, graph.arc_count() * Posterior::noise_size, sheaf_count());
-    } else {
-      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
-    }
-    kept = false;
-    pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
-    point_at(model.parameters(), model.parameters().values().data(), bound_,
-             [&](ParameterList<const S>& list) { model.declare(list, weights); });
-    if (!pass.keeps()) return;
-    point_at(model.parameters(), gradient.data(), bound_gradient_,
-             [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
+    Index noise = 0;
+    if constexpr (is_sampled) noise = graph.arc_count() * Posterior::noise_size;
+    this->take_pass(of, graph.node_count(), noise, sheaf_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to); });
   }
   /// Computes X_1 and, for Bayesian models, Q(F | X_1).
   void embed() {
@@ -143,10 +126,11 @@ struct ConvolutionSteps {
     return source.stack()[std::min(l, source.stack().count() - 1)];
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l) const {
-    SheafInput<S> r{.sheaf = l, .x = {}, .dropout = {}, .noise = {pass.of_sheaf(l, sample)}, .keep = pass.keeps()};
-    if (!pass.noise.empty())
-      r.noise.values = pass.noise[static_cast<std::size_t>(sample * sheaf_count() + l)].data();
-    return r;
+    return {.sheaf = l,
+            .x = {},
+            .dropout = {},
+            .noise = {pass.of_sheaf(l, sample), this->explicit_noise(l, sheaf_count())},
+            .keep = pass.keeps()};
   }
   /// X_{L+1} and the outputs.
   void compute_outputs() {
@@ -223,8 +207,6 @@ struct ConvolutionSteps {
     }
   }
 
-  const Model& model;
-  const Graph& graph;
   NodeFeatures features;
   SparseInput<S> input;
   EdgeBlocks<S> blocks;
@@ -232,17 +214,8 @@ struct ConvolutionSteps {
   Source source;
   std::vector<std::unique_ptr<Layer>> layers;
   ConvolutionOutput<S> output;
-  ConvolutionWeights<const S> weights;
-  ConvolutionWeights<S> weights_bar;
-  Buffer<S> gradient, x_bar, embedding_bar;
+  Buffer<S> x_bar, embedding_bar;
   mutable Buffer<S> dense;
-  Execution execution;
-  ForwardPass<S> pass;
-  NodeSelection nodes;
-  BackwardOptions options;
-  Index sample = 0;
-  double kl = 0;
-  bool kept = false, closed_form = true, first_sample = true;
 
  private:
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
@@ -254,8 +227,6 @@ struct ConvolutionSteps {
       layer(l).mask().set_runs(l == 0 && !encoder ? entries : runs_of_rows(part, width));
     }
   }
-
-  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 
 }  // namespace sheafnn::detail

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "sheafnn/bsnn/cooperative_layout.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"

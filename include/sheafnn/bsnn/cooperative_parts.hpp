@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sheafnn/bsnn/cooperative_model.hpp"
-#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/pass_state.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/tile.hpp"
@@ -41,13 +41,12 @@ struct CooperativeStage {
   std::optional<BatchNorm<S>> batch;
 };
 
-/// Neither copied nor moved: parts refer to each other.
 template <int D, bool Bayesian, class S>
-struct CooperativeParts {
-  using Model = CooperativeModel<D, Bayesian, S>;
+struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, CooperativeWeights> {
+  using State = PassState<CooperativeModel<D, Bayesian, S>, CooperativeWeights>;
+  using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient;
+  using typename State::Model;
   using Stage = CooperativeStage<D, S>;
-
-  static constexpr bool is_sampled = Bayesian;
 
   /// \param given  the arcs; null: the arcs of the graph, directed as listed if the options say so
   CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const NodeFeatures& features,
@@ -56,8 +55,7 @@ struct CooperativeParts {
   /// \param seen  the features after the model's feature plan
   CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const SeenFeatures& seen,
                    Execution with)
-      : model(of),
-        graph(checked(on, given)),
+      : State(of, checked(on, given), with),
         listed(given == nullptr && of.options().directed ? std::optional(listed_arcs(on)) : std::nullopt),
         arcs(given != nullptr ? given->lists()
              : listed         ? arc_lists(on, *listed)
@@ -69,8 +67,7 @@ struct CooperativeParts {
         output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
         maps_gradient(on.node_count()),
         chunks(chunks_of_groups(on.own_node_count())),
-        work(on.node_count() * of.hidden_width()),
-        execution(with) {
+        work(on.node_count() * of.hidden_width()) {
     const CooperativeOptions& architecture = of.options();
     const Index n = on.node_count(), h = of.hidden_width();
     const NodeLearnerOptions learner = node_learner(architecture, h, of.learner_outputs());
@@ -102,7 +99,6 @@ struct CooperativeParts {
       if (architecture.norm == FeatureNorm::batch) stages.back().batch.emplace(on.own_node_count(), h, on.part());
     }
     for (Buffer<S>* buffer : {&last, &bar, &x_bar, &embedding_bar}) buffer->resize(n * h);
-    gradient.resize(of.parameters().size());
     const Index norm_size = normalises() ? stages.front().norm.partial_size() : 0;
     leave_size = stages.front().layer.leave_partial_size() + norm_size;
     enter_size = stages.front().layer.enter_partial_size();
@@ -110,8 +106,6 @@ struct CooperativeParts {
     partial.resize(chunks.count * partial_size);
     if (on.part() != nullptr) address_masks(on.part()->numbers(), seen.first_entry);
   }
-  CooperativeParts(const CooperativeParts&) = delete;
-  CooperativeParts& operator=(const CooperativeParts&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(stages.size()); }
   [[nodiscard]] FeatureView<const S> features_of(const S* rows, Index count) const noexcept {
@@ -123,6 +117,8 @@ struct CooperativeParts {
   [[nodiscard]] MatrixView<S> own_rows(Buffer<S>& buffer) const noexcept {
     return {buffer.data(), graph.own_node_count(), model.hidden_width()};
   }
+  /// Where the derivative of X_{L+1} belongs.
+  [[nodiscard]] FeatureView<S> last_bar() noexcept { return {bar.data(), this->nodes.count(), D, channels}; }
   [[nodiscard]] bool normalises() const noexcept { return model.options().norm == FeatureNorm::layer; }
   [[nodiscard]] Stage& stage_of(Index l) noexcept { return stages[static_cast<std::size_t>(l)]; }
   [[nodiscard]] static std::pair<Index, Index> packs(Index first, Index count) noexcept {
@@ -133,14 +129,6 @@ struct CooperativeParts {
     return of.first(std::min(of.count(), of.lower_bound(graph.own_node_count())));
   }
 
-  /// Points the views at the parameters, and at the gradient before a training pass.
-  void bind(bool training) {
-    point_at(model.parameters(), model.parameters().values().data(), bound_,
-             [&](ParameterList<const S>& list) { model.declare(list, weights); });
-    if (!training) return;
-    point_at(model.parameters(), gradient.data(), bound_gradient_,
-             [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
-  }
   /// Zeros the derivatives that backward passes add to. The encoders' weights are left out, because they overwrite
   /// their derivatives.
   void clear_gradient() {
@@ -212,6 +200,12 @@ struct CooperativeParts {
     parallel_for(execution, n - inner, row_group,
                  [&](Index begin, Index end) { for_row_groups(inner + begin, inner + end, body); });
   }
+  /// out = dropout(in) for numbers [begin, end) of n × h.
+  static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
+    const S factor = static_cast<S>(dropout.scale());
+    for_tiles<S>(begin, end,
+                 [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
+  }
   /// Draws a mask at once, or later together with others.
   void draw(DropoutMask& mask, const Dropout& dropout) {
     if (graph.part() == nullptr) {
@@ -268,8 +262,6 @@ struct CooperativeParts {
     if (apart) learner_encoder->backward(execution, matrix(x_bar), weights_bar.learner_encoder);
   }
 
-  const Model& model;
-  const Graph& graph;
   std::optional<DirectedArcs> listed;
   ArcLists arcs;
   Index channels;
@@ -287,20 +279,14 @@ struct CooperativeParts {
   CooperativeWorkspace<S> work;
   std::vector<Stage> stages;
   MaskDrawing masks;
-  CooperativeWeights<const S> weights;
-  CooperativeWeights<S> weights_bar;
-  Buffer<S> gradient;
   Buffer<S> last;  ///< X_{L+1} at the requested nodes
   Buffer<S> bar, x_bar, embedding_bar;
   /// Sums per chunk: [leaving a layer of even number | of odd number | entering a layer | its learners]. Even and odd
   /// layers have separate sums, because the sums of leaving layer l − 1 begin before the sums of layer l are added up.
   Buffer<S> partial;
   Index leave_size = 0, enter_size = 0, partial_size = 0;
-  Execution execution;
 
  private:
-  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
-
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());

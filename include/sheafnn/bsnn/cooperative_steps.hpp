@@ -1,5 +1,5 @@
 /// \file
-/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts, and what a pass remembers between them.
+/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts.
 ///
 /// A pass is a sequence of walks over groups of nodes (layers/node_chunks.hpp). A walk does everything that a group can
 /// do with its own rows, across the borders of layers. It ends where nodes need rows that their neighbours compute:
@@ -14,7 +14,7 @@
 #pragma once
 
 #include <algorithm>
-#include <stdexcept>
+#include <utility>
 
 #include "sheafnn/bsnn/cooperative_parts.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
@@ -31,10 +31,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posteriors,
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
       Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution,
-      Parts::work;
+      Parts::work, Parts::pass, Parts::nodes, Parts::sample, Parts::options, Parts::closed_form, Parts::first_sample,
+      Parts::kl, Parts::given_maps;
   using Parts::layer_count, Parts::features_of, Parts::own_rows, Parts::normalises, Parts::owned,
       Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks,
-      Parts::sum_chunks, Parts::walk, Parts::draw;
+      Parts::sum_chunks, Parts::walk, Parts::draw, Parts::drop;
   // clang-format on
 
   /// Sheaves of a sample.
@@ -44,17 +45,12 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (l == layer_count()) return features_of(last.data(), nodes.count());
     return features_of(l == 0 ? start : stages[static_cast<std::size_t>(l)].features.data(), graph.node_count());
   }
+  static constexpr bool takes_embeddings = true, shares_embeddings = true;
+  [[nodiscard]] bool encodes_twice() const noexcept { return learner_encoder.has_value(); }
   void set_pass(const ForwardPass<S>& of) {
-    check_pass(of, graph.node_count());
-    if constexpr (Bayesian) {
-      check_noise(of, 2 * graph.node_count() * NodeMapPosterior<D>::noise_size, layer_count());
-    } else {
-      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
-    }
-    this->kept = false;  // buffers of an earlier draw belong to another pass
-    pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
-    this->bind(pass.keeps());
+    require(!of.training || given_maps.empty(), "training", true, "given maps are for evaluations");
+    this->take_pass(of, graph.node_count(), 2 * graph.node_count() * NodeMapPosterior<D>::noise_size,
+                    layer_count(), [&](auto& list, auto& to) { model.declare(list, to); });
   }
   /// Computes the embeddings and, for Bayesian models, the input of the learners. \param with_clean  also without
   /// dropout
@@ -64,10 +60,10 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
   /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
   /// Q(T, S | H).
-  void start_from(const CooperativeSteps& from, bool clean) {
-    const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
-    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
-  }
+  void take(const CooperativeSteps& from) { start_from(from, !pass.training); }
+  void start_from_encoder() { start_from(*this, false); }
+  /// The same from embeddings that were computed outside.
+  void start_at(const MatrixView<const S>& h) { start_at(h.data(), h.data()); }
   /// Starts a pass from H. \param read  input of the learners of Bayesian models, if one pair serves all layers
   void start_at(const S* h, const S* read) {
     start = h;
@@ -198,19 +194,35 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
+  /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
+  void accumulate_layers(bool /*sheaf_begun*/) {
+    diffuse_backward();
+    if (first_sample) {
+      std::swap(x_bar, embedding_bar);
+    } else {
+      add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
+    }
+  }
+  /// Computes the derivatives of the learners that serve all layers. \returns the derivative of H
+  MatrixView<S> start_backward() {
+    if constexpr (Bayesian) this->finish_posterior(learner_start);
+    return this->matrix(embedding_bar);
+  }
+  void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
+  /// See PassState. Learners of every layer have added it for each sample.
+  [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form && !learns_per_layer(); }
+
   static constexpr Index max_layers = second_dropouts;
 
-  ForwardPass<S> pass;
-  NodeSelection nodes;               ///< of the rows of outputs
   const S* start = nullptr;          ///< H
   const S* learner_start = nullptr;  ///< input of the learners of a Bayesian model
-  Index sample = 0;                  ///< sample of the present draw
-  BackwardOptions options;
-  bool kept = false;  ///< do the layers hold what a backward pass reads?
-  bool closed_form = true, first_sample = true;
-  double kl = 0;  ///< KL term of the backward pass
 
  private:
+  /// \param clean  from embeddings without dropout
+  void start_from(const CooperativeSteps& from, bool clean) {
+    const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
+    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
+  }
   [[nodiscard]] const NormWeights<const S>& norm_of(Index l) const noexcept {
     return weights.norms[static_cast<std::size_t>(l)];
   }
@@ -218,12 +230,6 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   [[nodiscard]] const S* input_of(Index l) const noexcept {
     const Stage& stage = stages[static_cast<std::size_t>(l)];
     return l == 0 && !stage.dropout.active() ? start : stage.features.data();
-  }
-  /// out = dropout(in) for numbers [begin, end) of n × h.
-  static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
-    const S factor = static_cast<S>(dropout.scale());
-    for_tiles<S>(begin, end,
-                 [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
 
   // Forward passes.
@@ -311,10 +317,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
   [[nodiscard]] NodeNoise<S> noise_of(Index l) const {
-    NodeNoise<S> noise{{pass.of_sheaf(2 * l, sample), pass.of_sheaf(2 * l + 1, sample)}};
-    if (!pass.noise.empty())
-      noise.values = pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
-    return noise;
+    return {{pass.of_sheaf(2 * l, sample), pass.of_sheaf(2 * l + 1, sample)},
+            this->explicit_noise(l, layer_count())};
   }
 
   // Backward passes.

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/model.hpp"

@@ -2,7 +2,6 @@
 /// given_posterior(): the maps of a dataset, given as arrays, as the posterior of a model with given maps.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>

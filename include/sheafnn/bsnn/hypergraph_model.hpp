@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/hypergraph_options.hpp"

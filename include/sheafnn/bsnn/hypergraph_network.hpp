@@ -11,13 +11,13 @@
 
 #include <algorithm>
 #include <concepts>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/hypergraph_model.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/bsnn/network_of_steps.hpp"
+#include "sheafnn/bsnn/pass_state.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/incidence_sheaf.hpp"
@@ -28,15 +28,24 @@
 
 namespace sheafnn::detail {
 
-/// Layers, buffers, and what a pass remembers between its steps.
+/// All weights.
+template <class T>
+struct HypergraphWeights : NetworkWeights<T> {
+  std::vector<HypergraphLayerWeights<T>> layers;
+};
+
+/// Layers and buffers.
 template <class ModelType>
-struct HypergraphSteps {
-  using Model = ModelType;
+struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
+  using State = PassState<ModelType, HypergraphWeights>;
+  using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient,
+      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::first_sample, State::kl,
+      State::is_sampled;
+  using typename State::Model, typename State::S;
   using Family = typename Model::Family;
   using Posterior = typename Model::Posterior;
-  using S = typename Model::Scalar;
   using Maps = HypergraphMaps<S>;
-  static constexpr bool is_sampled = Model::bayesian;
+  static constexpr bool takes_embeddings = true;
 
   template <class P>
   struct SourceOf {
@@ -52,9 +61,7 @@ struct HypergraphSteps {
       : HypergraphSteps(of, on, seen_features(of.options(), on, features), with) {}
   /// \param seen  the features after the model's feature plan
   HypergraphSteps(const Model& of, const Hypergraph& on, const SeenFeatures& seen, Execution with)
-      : model(of),
-        graph(on),
-        execution(with),
+      : State(of, on, with),
         input(seen.features),
         encoder(input, on, of.layout().encoder),
         blocks(on),
@@ -64,11 +71,8 @@ struct HypergraphSteps {
       if (*of.options().separate_encoder) source.add_encoder(input, on, of.layout().sheaf_encoder);
     }
     for (Index l = 0; l < layer_count(); ++l) layers.emplace_back(on, of.layer_setting(l));
-    gradient.resize(of.parameters().size());
     if (on.part() != nullptr) address_masks(on.part()->nodes().numbers(), seen.first_entry);
   }
-  HypergraphSteps(const HypergraphSteps&) = delete;  // parts refer to each other
-  HypergraphSteps& operator=(const HypergraphSteps&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
@@ -85,22 +89,10 @@ struct HypergraphSteps {
     return {weights_bar.sheaf_encoder, weights_bar.learners};
   }
 
-  void check(const ForwardPass<S>& of) const {
-    check_pass(of, graph.node_count());
-    if constexpr (is_sampled) {
-      check_noise(of, graph.pair_count() * Posterior::noise_size, sheaf_count());
-    } else {
-      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
-    }
-  }
-  /// Points the views at the parameters, and at the gradient before a training pass; takes the pass.
   void set_pass(const ForwardPass<S>& of) {
-    check(of);
-    point_at(model.parameters(), model.parameters().values().data(), bound_,
-             [&](ParameterList<const S>& list) { model.declare(list, weights, layer_weights); });
+    this->take_pass(of, graph.node_count(), graph.pair_count() * noise_size(), sheaf_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to, to.layers); });
     if (of.keeps()) {
-      point_at(model.parameters(), gradient.data(), bound_gradient_,
-               [&](ParameterList<S>& list) { model.declare(list, weights_bar, layer_weights_bar); });
       const Index size = graph.node_count() * model.hidden_width();
       for (Buffer<S>* buffer : {&bar, &x_bar, &embedding_bar, &scratch.z_bar, &scratch.r_bar}) {
         if (buffer->empty()) buffer->resize(size);
@@ -111,10 +103,9 @@ struct HypergraphSteps {
         }
       }
     }
-    kept = false;
-    pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
   }
+  /// Has the learner an encoder of its own?
+  [[nodiscard]] bool encodes_twice() const noexcept { return *model.options().separate_encoder; }
   /// Computes H and, for Bayesian models, Q(F | H).
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
@@ -131,35 +122,24 @@ struct HypergraphSteps {
     for (Index l = 0; l < layer_count(); ++l) {
       if (l < sheaf_count()) source.build(execution, source_weights(), sheaf_input(l, x));
       const bool last = l + 1 == layer_count();
-      layers[at(l)].forward(execution, layer_weights[at(l)], sheaf_of(l), x,
+      layers[at(l)].forward(execution, weights.layers[at(l)], sheaf_of(l), x,
                             last ? nodes : NodeSelection(graph.node_count()), pass.of_layer(l, sample),
                             pass.keeps());
       x = layers[at(l)].output();
     }
-  }
-  /// Outputs of a sample.
-  void compute_outputs() {
-    diffuse();
-    output.forward(execution, weights.readout, weights.output, features_after(layer_count()).rows());
   }
   [[nodiscard]] FeatureView<const S> features_after(Index count) const {
     return count == 0 ? start_features() : layers[at(count - 1)].output();
   }
   /// Where the derivative of X_{L+1} belongs.
   [[nodiscard]] FeatureView<S> last_bar() { return view(bar).first(nodes.count()); }
-  /// Computes the derivative of X_1 from the derivative of the outputs, and adds it to embedding_bar.
-  void accumulate(const MatrixView<const S>& outputs_bar) {
-    output.backward(execution, weights.readout, weights.output, features_after(layer_count()).rows(), outputs_bar,
-                    last_bar().rows(), weights_bar.readout, weights_bar.output);
-    accumulate_layers();
-  }
-  /// The same from the derivative in last_bar().
-  void accumulate_layers() {
+  /// Computes the derivative of X_1 from the derivative in last_bar(), and adds it to embedding_bar.
+  void accumulate_layers(bool /*sheaf_begun*/) {
     for (Index l = layer_count(); l-- > 0;) {
       const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
       const bool shares_sheaf = l + 1 < layer_count() && l + 1 >= sheaf_count();  // with the layer after it
-      layers[at(l)].backward(execution, layer_weights[at(l)], sheaf_of(l), source.gradient(), shares_sheaf, out,
-                             view(x_bar), scratch, layer_weights_bar[at(l)]);
+      layers[at(l)].backward(execution, weights.layers[at(l)], sheaf_of(l), source.gradient(), shares_sheaf, out,
+                             view(x_bar), scratch, weights_bar.layers[at(l)]);
       if (l < sheaf_count()) sheaf_backward(l);
       std::swap(bar, x_bar);
     }
@@ -191,30 +171,15 @@ struct HypergraphSteps {
     }
   }
 
-  const Model& model;
-  const Hypergraph& graph;
-  Execution execution;
   SparseInput<S> input;
   Encoder<S> encoder;
   IncidenceBlocks<S> blocks;
   typename SourceOf<Posterior>::type source;
   std::vector<HypergraphLayer<Family, S>> layers;
   ReadoutHead<S> output;
-  NetworkWeights<const S> weights;
-  NetworkWeights<S> weights_bar;
-  std::vector<HypergraphLayerWeights<const S>> layer_weights;
-  std::vector<HypergraphLayerWeights<S>> layer_weights_bar;
-  Buffer<S> gradient;
   Buffer<S> bar, x_bar, embedding_bar;
   HypergraphScratch<S> scratch;
-  ForwardPass<S> pass;
   MatrixView<const S> start;  ///< H
-  NodeSelection nodes;        ///< of the rows of outputs
-  Index sample = 0;           ///< sample of the present draw
-  BackwardOptions options;
-  bool kept = false;  ///< do the layers hold what a backward pass reads?
-  bool closed_form = true, first_sample = true;
-  double kl = 0;  ///< KL term of the backward pass
 
  private:
   /// On a part of a hypergraph, a mask is the one that the same nodes and features have in the whole.
@@ -237,9 +202,11 @@ struct HypergraphSteps {
     }
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
-    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
-    if (!pass.noise.empty()) r.noise.values = pass.noise[at(sample * sheaf_count() + l)].data();
-    return r;
+    return {l,
+            x.rows(),
+            pass.of_learner(l, sample),
+            {pass.of_sheaf(l, sample), this->explicit_noise(l, sheaf_count())},
+            pass.keeps()};
   }
   /// Computes the derivatives of Q's parameters, or of X_l and the learner's weights, from the derivatives of a sheaf.
   void sheaf_backward(Index l) {
@@ -251,8 +218,11 @@ struct HypergraphSteps {
     source.backward(execution, source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                     view(x_bar).rows(), view(bar).rows(), source_weights_bar());
   }
-
-  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+  /// Numbers of noise of a pair.
+  [[nodiscard]] static constexpr Index noise_size() {
+    if constexpr (is_sampled) return Posterior::noise_size;
+    return 0;
+  }
 };
 
 }  // namespace sheafnn::detail
@@ -269,7 +239,6 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using Base::steps_;
 
  public:
-  using Base::begin;
   using typename Base::Family, typename Base::Model;
   using S = Scalar;
 
@@ -291,50 +260,6 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   [[nodiscard]] const layers::HypergraphLayer<Family, S>& layer(Index number) const {
     require_between("layer", number, 0, steps_.layer_count() - 1);
     return steps_.layers[static_cast<std::size_t>(number)];
-  }
-
-  /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
-  /// weights are read. Its backward pass computes their derivative.
-  ///
-  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
-  /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
-  BegunPass<Network, true> begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
-    require_array(embedding, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding");
-    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
-    this->begin_pass(pass);
-    steps_.set_pass(pass);
-    steps_.start_at(embedding);
-    return this->template begun<true>();
-  }
-  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.last_bar(); }
-
- private:
-  friend struct detail::PassSteps;
-  using Base::accumulate, Base::finish_backward;
-
-  /// Draws the sheaves of a sample and computes X_{L+1} at nodes().
-  FeatureView<const S> diffuse(Index sample) {
-    this->begin_draw(sample);
-    steps_.diffuse();
-    this->end_draw();
-    return steps_.features_after(steps_.layer_count());
-  }
-  /// Adds the derivatives from the derivative of X_{L+1}.
-  void accumulate(const FeatureView<const S>& features_bar, bool /*sheaf_begun*/) {
-    this->check_accumulate();
-    const FeatureView<S> bar = this->features_bar();
-    require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
-    if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
-    steps_.accumulate_layers();
-    steps_.first_sample = steps_.kept = false;
-  }
-  /// Completes gradient() after a pass from given embeddings, and computes their derivative.
-  double finish_backward(const MatrixView<S>& embedding_bar) {
-    require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
-    this->end_backward();
-    embedding_bar.eigen() = steps_.start_backward().eigen();
-    return steps_.kl;
   }
 };
 

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/graph/dataset.hpp"

@@ -10,11 +10,9 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "sheafnn/bsnn/loss_parts.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"

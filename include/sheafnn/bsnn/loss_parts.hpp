@@ -3,7 +3,6 @@
 /// are not nodes.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 

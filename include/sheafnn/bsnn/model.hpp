@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"

@@ -1,7 +1,6 @@
 /// \file
-/// NetworkOfSteps: the passes of a network that consists of its steps only. Such networks share no embeddings with
-/// other networks. Examples are networks of bundles, convolutions and hypergraphs. The last take embeddings from
-/// outside as well.
+/// NetworkOfSteps: the passes of every network, from its steps. All but networks of bundles and of convolutions take
+/// embeddings from outside as well.
 #pragma once
 
 #include <utility>
@@ -14,13 +13,19 @@ namespace sheafnn::detail {
 ///
 /// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
-///                - embed(): X_1 and, of Bayesian models, the posterior;
-///                - compute_outputs(): draws the maps of a sample, and computes its outputs;
-///                - accumulate(outputs_bar): adds to the derivatives of the layers' weights, of the posterior's
+///                - embed(): X_1 and, of Bayesian models, the posterior. Of steps that share embeddings it computes H
+///                  only, start_from_encoder() goes on from that, and take(steps) from what others have computed;
+///                - accumulate_layers(sheaf_begun): adds to the derivatives of the layers' weights, of the posterior's
 ///                  parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
 ///                - features_after(count): X_{count+1}
+///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
+///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
+///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
+///                - encodes_twice(): has the learner an encoder of its own?
+///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
+///                  the learner's weights
 template <class Derived, class Steps>
 class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   using Passes = NetworkPasses<Derived, Steps>;
@@ -43,12 +48,47 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
 
   /// Computes X_1 and, for Bayesian models, the posterior.
   ///
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
-  BegunPass<Derived> begin(const ForwardPass<S>& pass) {
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with given
+  ///                                maps
+  BegunPass<Derived> begin(const ForwardPass<S>& pass) requires(!Steps::shares_embeddings) {
     this->begin_pass(pass);
     steps_.set_pass(pass);
     steps_.embed();
     return this->begun();
+  }
+  /// The same. \param shared  null, or a network of the same model that has computed H: share(). May be this one
+  ///
+  /// \throws std::invalid_argument  as above
+  /// \throws std::logic_error       share() did not come before
+  BegunPass<Derived> begin(const ForwardPass<S>& pass,
+                           Derived* shared = nullptr) requires Steps::shares_embeddings {
+    this->begin_pass(pass, shared);
+    steps_.set_pass(pass);
+    if (shared == nullptr) {
+      steps_.embed();
+      steps_.start_from_encoder();
+    } else {
+      steps_.take(static_cast<NetworkOfSteps&>(*shared).steps_);
+    }
+    return this->begun();
+  }
+  /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
+  /// weights are read. Its backward pass computes their derivative.
+  ///
+  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
+  /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
+  BegunPass<Derived, true> begin(const ForwardPass<S>& pass,
+                                 const MatrixView<const S>& embedding) requires Steps::takes_embeddings {
+    require_array(embedding, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding");
+    require(!steps_.encodes_twice(), "separate_encoder", true, "it reads features");
+    this->begin_pass(pass);
+    steps_.set_pass(pass);
+    steps_.start_at(embedding);
+    return this->template begun<true>();
+  }
+  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept requires Steps::takes_embeddings {
+    return steps_.last_bar();
   }
 
  protected:
@@ -56,27 +96,64 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
 
   /// Draws the maps of a sample and computes its outputs.
   MatrixView<S> draw(Index sample) {
-    this->begin_draw(sample);
-    steps_.compute_outputs();
-    this->end_draw();
+    if constexpr (Steps::takes_embeddings) {
+      const FeatureView<const S> x = diffuse(sample);  // X_{L+1}
+      steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());
+    } else {
+      this->begin_draw(sample);
+      steps_.compute_outputs();
+      this->end_draw();
+    }
     return steps_.output.output();
+  }
+  /// Draws the maps of a sample and computes X_{L+1} at nodes().
+  FeatureView<const S> diffuse(Index sample) {
+    this->begin_draw(sample);
+    steps_.diffuse();
+    this->end_draw();
+    return steps_.features_after(steps_.layer_count());
   }
   /// Adds to the derivatives of the layers' weights, of the posterior's parameters and of X_1.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
-    steps_.accumulate(outputs_bar);
+    if constexpr (Steps::takes_embeddings) {
+      steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
+                             steps_.features_after(steps_.layer_count()).rows(), outputs_bar,
+                             steps_.last_bar().rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
+      steps_.accumulate_layers(false);
+    } else {
+      steps_.accumulate(outputs_bar);
+    }
+    steps_.first_sample = steps_.kept = false;
+  }
+  /// The same from the derivative of X_{L+1}.
+  void accumulate(const FeatureView<const S>& features_bar, bool sheaf_begun) {
+    this->check_accumulate();
+    const FeatureView<S> bar = steps_.last_bar();
+    require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
+    if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
+    steps_.accumulate_layers(sheaf_begun);
     steps_.first_sample = steps_.kept = false;
   }
   /// Completes gradient() from the sums of accumulate(). \returns the KL term, the mean over the variables that are drawn
   double finish_backward() {
     end_backward();
     steps_.embed_backward();
-    return steps_.kl;
+    return steps_.total_kl();
   }
+  /// The same after a pass from given embeddings, and computes their derivative.
+  double finish_backward(const MatrixView<S>& embedding_bar) {
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
+    end_backward();
+    embedding_bar.eigen() = steps_.start_backward().eigen();
+    return steps_.total_kl();
+  }
+
+ private:
   /// What finish_backward() begins with. \throws std::logic_error
   void end_backward() {
     this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
+    if (steps_.ends_with_kl()) steps_.kl = steps_.mean_kl();
   }
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,7 +12,7 @@
 #include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/model.hpp"
-#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/pass_state.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
@@ -46,33 +45,45 @@ struct SheafSourceOf<GivenMaps<Family>, S> {
   using type = GivenSource<Family, S>;
 };
 
-/// Neither copied nor moved: parts refer to each other.
-template <class Model>
-struct NetworkParts {
+/// The graph of a network, without edges where the options say so.
+struct SeenGraph {
+  template <class Options>
+  SeenGraph(const Options& options, const Graph& on)
+      : edgeless(without_edges(options, on)), seen(edgeless ? *edgeless : on) {}
+
+  std::unique_ptr<const Graph> edgeless;  ///< null where the graph is the one that was given
+  const Graph& seen;
+};
+
+template <class ModelType>
+struct NetworkParts
+    : SeenGraph,
+      PassState<ModelType, NetworkWeights, ModelType::bayesian && is_learned<typename ModelType::Family>> {
+  using State =
+      PassState<ModelType, NetworkWeights, ModelType::bayesian && is_learned<typename ModelType::Family>>;
+  using State::model, State::graph, State::weights, State::weights_bar, State::gradient, State::is_sampled;
+  using typename State::Model, typename State::S;
   using Family = typename Model::Family;
   using Posterior = typename Model::Posterior;
-  using S = typename Model::Scalar;
   using Source = typename SheafSourceOf<Posterior, S>::type;
-  static constexpr bool is_sampled = Model::bayesian && is_learned<Family>;
   static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
   /// Can the sheaf learner give maps to pairs of nodes that are no edges?
   static constexpr bool has_pair_maps =
       std::is_same_v<Source, PointSource<Family, S>> || (is_sampled && !is_around_given<Posterior>);
 
-  NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
-      : NetworkParts(of, on, seen_features(of.options(), on, features)) {}
-  /// \param seen  the features after the model's feature plan
-  NetworkParts(const Model& of, const Graph& on, const SeenFeatures& seen)
-      : model(of),
-        edgeless(without_edges(of.options(), on)),
-        graph(edgeless ? *edgeless : on),
-        input(seen.features),
+  NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
+      : NetworkParts(of, on, seen_features(of.options(), on, features), with) {}
+  /// \param given  the features after the model's feature plan
+  NetworkParts(const Model& of, const Graph& on, const SeenFeatures& given, Execution with)
+      : SeenGraph(of.options(), on),
+        State(of, seen, with),
+        input(given.features),
         blocks(graph),
         shape(shape_of(of.options(), graph)),
         stalks(stalks_of(of.options(), graph, blocks)),
         embedding(input, graph, of.layout().encoder, of.options().second_linear),
-        source(graph, blocks, source_state(of, graph, seen.features), of.sheaf_count(), of.options().normalisation,
-               learner_options(of)),
+        source(graph, blocks, source_state(of, graph, given.features), of.sheaf_count(),
+               of.options().normalisation, learner_options(of)),
         layers(of, graph, shape, stalks.get()),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
@@ -95,11 +106,8 @@ struct NetworkParts {
     if (reads.before) {
       for (Buffer<S>& buffer : before_bar_) buffer.resize(graph.node_count() * shape.row());
     }
-    gradient.resize(of.parameters().size());
-    if (graph.part() != nullptr) address_masks(graph.part()->numbers(), seen.first_entry);
+    if (graph.part() != nullptr) address_masks(graph.part()->numbers(), given.first_entry);
   }
-  NetworkParts(const NetworkParts&) = delete;
-  NetworkParts& operator=(const NetworkParts&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
@@ -127,15 +135,13 @@ struct NetworkParts {
   /// Is anything random in a pass, beside dropout?
   [[nodiscard]] bool draws() const noexcept { return is_sampled || layers.reads().scores > 0; }
 
-  /// Points the views at the parameters, and at the gradient before a training pass.
-  void bind(bool training) {
-    point_at(model.parameters(), model.parameters().values().data(), bound_, [&](ParameterList<const S>& list) {
-      model.declare(list, weights, [&](ParameterList<const S>&) { layers.declare(list); });
-    });
-    if (!training) return;
-    point_at(model.parameters(), gradient.data(), bound_gradient_, [&](ParameterList<S>& list) {
-      model.declare(list, weights_bar, [&](ParameterList<S>&) { layers.declare(list); });
-    });
+  /// Takes a pass. \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
+  void set_pass(const ForwardPass<S>& of) {
+    check_layer_noise(of, layers.reads().scores * (graph.arc_count() + graph.node_count()), layer_count());
+    Index noise = 0;
+    if constexpr (is_sampled) noise = graph.arc_count() * Posterior::noise_size;
+    this->take_pass(of, graph.node_count(), noise, sheaf_count(),
+                    [&](auto& list, auto& to) { model.declare(list, to, [&](auto&) { layers.declare(list); }); });
   }
   [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
     return {weights.sheaf_encoder, weights.learners};
@@ -181,19 +187,6 @@ struct NetworkParts {
     if (l == 0) add_array(execution, x_bar.size(), before_bar_[0].data(), x_bar.data());
   }
 
-  void check(const ForwardPass<S>& pass) const {
-    check_pass(pass, graph.node_count());
-    if constexpr (is_sampled) {
-      check_noise(pass, graph.arc_count() * Posterior::noise_size, sheaf_count());
-    } else {
-      require(pass.noise.empty(), "noise", pass.noise.size(), "no sheaf is random in this model");
-    }
-    check_layer_noise(pass, layers.reads().scores * (graph.arc_count() + graph.node_count()), layer_count());
-  }
-
-  const Model& model;
-  std::unique_ptr<const Graph> edgeless;  ///< null where the graph is the one that was given
-  const Graph& graph;
   SparseInput<S> input;
   EdgeBlocks<S> blocks;
   DiffusionShape<S> shape;
@@ -202,12 +195,8 @@ struct NetworkParts {
   Source source;
   typename Model::Stack layers;
   ReadoutHead<S> output;
-  NetworkWeights<const S> weights;
-  NetworkWeights<S> weights_bar;
-  Buffer<S> gradient;
   std::optional<ComplexStart<S>> complex;  ///< where features are complex
   Buffer<S> x_bar, embedding_bar;          ///< derivatives of X_l, and of X_1
-  bool kept = false;                       ///< do the layers hold what a backward pass reads?
 
  private:
   static void clear(Execution execution, Buffer<S>& buffer) {
@@ -255,8 +244,7 @@ struct NetworkParts {
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
-  Buffer<S> before_bar_[2];                               ///< of layers with even and odd numbers
-  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+  Buffer<S> before_bar_[2];  ///< of layers with even and odd numbers
 };
 
 }  // namespace sheafnn::detail

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -1,6 +1,6 @@
 /// \file
 /// NetworkSteps: the steps that the passes of a Network are made of, on its parts, and what a pass remembers between
-/// them.
+/// them. NetworkOfSteps says what they are.
 #pragma once
 
 #include <utility>
@@ -15,17 +15,20 @@ struct NetworkSteps : NetworkParts<ModelType> {
   using Model = ModelType;
   using Parts = NetworkParts<Model>;
   using S = typename Model::Scalar;
+  using Parts::execution, Parts::pass, Parts::nodes, Parts::sample, Parts::options, Parts::closed_form,
+      Parts::first_sample, Parts::kl;
 
   /// \param features  NodeFeatures, or SeenFeatures
   template <class Features>
   NetworkSteps(const Model& of, const Graph& over, const Features& features, Execution on)
-      : Parts(of, over, features), execution(on) {}
+      : Parts(of, over, features, on) {}
 
+  static constexpr bool takes_embeddings = true, shares_embeddings = true;
+  /// Has the learner an encoder of its own?
+  [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
-    this->kept = false;                     // buffers of an earlier draw belong to another pass
+    Parts::set_pass(of);
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
-    pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
   }
   /// H = encoder(X), with the pass's dropouts. \param with_clean  also without dropouts
   void embed(bool with_clean = false) {
@@ -37,9 +40,42 @@ struct NetworkSteps : NetworkParts<ModelType> {
     start_from(from);
     this->source.infer(execution, this->source_weights(), start);
   }
+  void start_at(const MatrixView<const S>& h) { infer(h); }
+  void start_from_encoder() { infer(this->embedding.output()); }
   /// X_1.
   [[nodiscard]] FeatureView<const S> start_features() const {
     return this->complex ? this->complex->output() : this->features_of(start);
+  }
+
+  /// X_{count+1}, after all layers at the requested nodes.
+  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
+    return count == 0 ? start_features() : this->layers[count - 1].output();
+  }
+  /// Draws the sheaves of a sample and computes X_{L+1} at the requested nodes.
+  void diffuse() {
+    FeatureView<const S> x = start_features();  // X_1 = H
+    for (Index l = 0; l < this->layer_count(); ++l) {
+      if (l < this->sheaf_count()) build_sheaf(l, x);  // F^{l+1}
+      x = diffuse(l, x);                               // X_{l+2}
+    }
+  }
+  /// Where the derivative of X_{L+1} belongs.
+  [[nodiscard]] FeatureView<S> last_bar() noexcept { return this->scratch(0).first(nodes.count()); }
+  /// Computes the derivative of X_1 from the derivative in last_bar(), and adds it over the samples.
+  ///
+  /// \param sheaf_begun  has a step after the layers begun the derivative of the last sheaf?
+  void accumulate_layers(bool sheaf_begun) {
+    sheaf_gradient_begun = sheaf_begun;
+    const bool overwrites = this->begin_embedding_bar(execution, first_sample);
+    this->clear_before_bars(execution);
+    FeatureView<S> bar = last_bar();
+    for (Index l = this->layer_count(); l-- > 0;) {
+      diffuse_backward(l, bar);
+      if (l < this->sheaf_count()) sheaf_backward(l);
+      this->add_before_bar(execution, l);
+      bar = this->x_bar_view();
+    }
+    this->add_embedding_bar(execution, overwrites);
   }
 
   // Layers count from 0, so layer l reads X_{l+1} and F^{l+1} of the equations (network.hpp).
@@ -118,7 +154,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// samples.
   ///
   /// \returns the derivative of H
-  MatrixView<S> infer_backward() {
+  MatrixView<S> start_backward() {
     if constexpr (Parts::is_sampled) {
       if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
     }
@@ -131,7 +167,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// The same, and then computes the derivatives of the encoders' weights.
   void embed_backward() {
-    const MatrixView<S> bar = infer_backward();
+    const MatrixView<S> bar = start_backward();
     this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
                              this->weights_bar.second);
   }
@@ -144,11 +180,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
 
-  /// The KL term at the end of a backward pass.
-  [[nodiscard]] double total_kl() {
-    if (closed_form) kl = mean_kl();
-    return kl + kl_of_layers;
-  }
+  /// See PassState.
+  [[nodiscard]] double total_kl() const noexcept { return kl + kl_of_layers; }
   /// The weight of one sample in the objective.
   [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
 
@@ -156,8 +189,6 @@ struct NetworkSteps : NetworkParts<ModelType> {
 
   /// See NetworkPasses.
   void share(const ForwardPass<S>& of) {
-    this->check(of);
-    this->bind(true);
     set_pass(of);
     for_masks(of, [](DropoutMask& mask, const Dropout& dropout) {
       if (dropout.active()) mask.take_ahead();
@@ -187,19 +218,12 @@ struct NetworkSteps : NetworkParts<ModelType> {
     this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
   }
 
-  Execution execution;
-  ForwardPass<S> pass;
-  NodeSelection nodes;                                  ///< of the rows of outputs
   MatrixView<const S> start;                            ///< H
-  Index sample = 0;                                     ///< sample of the present draw
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
-  BackwardOptions options;
-  bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
   Buffer<S> masked_start;             ///< H without coordinates that nodes do not have
   Buffer<S> learner_bar;    ///< derivative of the input of the last sheaf's learner, which LastLearner adds
-  double kl = 0;            ///< KL term of the sheaves in the backward pass
   double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples
 
  private:
@@ -233,9 +257,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                     .dropout = pass.of_learner(l, sample),
                     .noise = {pass.of_sheaf(l, sample)},
                     .keep = pass.keeps()};
-    if (!pass.noise.empty()) {
-      r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
-    }
+    r.noise.values = this->explicit_noise(l, this->sheaf_count());
     return r;
   }
   [[nodiscard]] Noise<S> layer_noise(Index l) const {

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/options.hpp"

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/prediction.hpp"

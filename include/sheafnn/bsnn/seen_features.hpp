@@ -2,10 +2,8 @@
 /// The features that a network reads, treated by its model's FeaturePlan or by a plan that is made here.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/pass_checks.hpp"

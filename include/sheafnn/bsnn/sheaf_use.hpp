@@ -19,7 +19,6 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>

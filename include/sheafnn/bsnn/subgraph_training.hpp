@@ -15,8 +15,6 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/seen_features.hpp"

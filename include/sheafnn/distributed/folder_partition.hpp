@@ -13,9 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/distributed/communicator.hpp"

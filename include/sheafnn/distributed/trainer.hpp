@@ -7,11 +7,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <new>
 #include <optional>
 #include <span>

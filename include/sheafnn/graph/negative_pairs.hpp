@@ -15,7 +15,6 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"

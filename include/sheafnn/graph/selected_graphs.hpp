@@ -4,7 +4,6 @@
 /// depend on the graphs beside it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>

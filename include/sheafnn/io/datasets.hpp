@@ -3,10 +3,8 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/karate.hpp"

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>

@@ -1,5 +1,5 @@
 /// \file
-/// read_gzip(): the text in a .gz file. GzipReader reads it in pieces.
+/// GzipReader: the text in a .gz file, in pieces.
 #pragma once
 
 #include <zlib.h>
@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "sheafnn/core/memory.hpp"
 #include "sheafnn/io/file.hpp"
 
 namespace sheafnn::io {
@@ -41,16 +40,5 @@ class GzipReader {
   std::string name_;
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
 };
-
-/// \param memory  a larger text is refused
-/// \throws MissingFile         no such file
-/// \throws std::runtime_error  one that is damaged or ends too early, or a text that is too large
-[[nodiscard]] inline Bytes read_gzip(const std::filesystem::path& path, double memory = memory_limit()) {
-  GzipReader file(path);
-  Bytes r;
-  do detail::check_memory(path.string(), static_cast<double>(r.size() + GzipReader::piece), memory);
-  while (file.append(r));
-  return r;
-}
 
 }  // namespace sheafnn::io

@@ -13,7 +13,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/io/file.hpp"

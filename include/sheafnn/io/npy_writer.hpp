@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"

@@ -3,14 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <concepts>
 #include <map>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"

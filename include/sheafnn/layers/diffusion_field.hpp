@@ -8,8 +8,6 @@
 /// It exchanges the rows of W = S Y, or of S z̄, that it reads in the halo.
 #pragma once
 
-#include <algorithm>
-
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"

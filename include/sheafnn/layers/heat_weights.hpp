@@ -5,7 +5,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/heat_options.hpp"

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"

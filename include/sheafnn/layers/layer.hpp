@@ -11,7 +11,6 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 

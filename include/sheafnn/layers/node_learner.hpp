@@ -18,7 +18,6 @@
 #include <array>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 

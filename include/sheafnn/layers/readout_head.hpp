@@ -6,7 +6,6 @@
 /// with its backward pass. Without hidden layers it is an OutputLayer.
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <vector>
 

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"

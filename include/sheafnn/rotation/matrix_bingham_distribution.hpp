@@ -13,7 +13,6 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>

@@ -11,7 +11,6 @@
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <span>
 #include <stdexcept>

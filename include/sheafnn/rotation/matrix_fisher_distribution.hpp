@@ -13,7 +13,6 @@
 #include <Eigen/SVD>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "sheafnn/core/errors.hpp"

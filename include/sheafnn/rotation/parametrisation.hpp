@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cassert>
-#include <cstddef>
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"

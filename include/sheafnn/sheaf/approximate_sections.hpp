@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <utility>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/statistics.hpp"

@@ -9,7 +9,6 @@
 
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cmath>
-#include <stdexcept>
 #include <type_traits>
 
 #include "sheafnn/core/errors.hpp"

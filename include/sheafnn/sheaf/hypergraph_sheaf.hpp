@@ -58,7 +58,6 @@ class HypergraphSheaf {
   }
 
   [[nodiscard]] const Hypergraph& hypergraph() const noexcept { return *hypergraph_; }
-  [[nodiscard]] const std::shared_ptr<const Hypergraph>& shared_hypergraph() const noexcept { return hypergraph_; }
   /// nD.
   [[nodiscard]] Index node_dimension() const noexcept { return hypergraph_->node_count() * stalk_dimension; }
   /// nnz · D, the dimension of what δ maps to.

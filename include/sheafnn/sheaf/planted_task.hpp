@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <numbers>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"

@@ -1,0 +1,87 @@
+/// \file
+/// PassState: what the steps of a network know of its model, and remember of a pass.
+#pragma once
+
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph_of.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/nn/parameter_list.hpp"
+
+namespace sheafnn::detail {
+
+/// Neither copied nor moved: parts refer to each other.
+///
+/// \tparam Weights  Weights<T>: all weights, views of T
+/// \tparam Sampled  are sheaves random?
+template <class ModelType, template <class> class Weights, bool Sampled = ModelType::bayesian>
+struct PassState {
+  using Model = ModelType;
+  using S = typename Model::Scalar;
+  static constexpr bool is_sampled = Sampled;
+  /// May a pass begin with embeddings from outside? Steps that allow it hide this.
+  static constexpr bool takes_embeddings = false;
+  /// May passes share embeddings with passes of other networks? As above.
+  static constexpr bool shares_embeddings = false;
+
+  PassState(const Model& of, const GraphOf<Model>& on, Execution with) : model(of), graph(on), execution(with) {
+    gradient.resize(of.parameters().size());
+  }
+  PassState(const PassState&) = delete;
+  PassState& operator=(const PassState&) = delete;
+
+  /// Checks and takes a pass. Points the weights at the parameters, and at the gradient before a training pass.
+  ///
+  /// \param node_count         nodes with rows
+  /// \param noise_size, count  numbers of explicit noise of a sheaf, and sheaves, of models that sample
+  /// \param declare            declare(list, weights) for both
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
+  template <class Declare>
+  void take_pass(const ForwardPass<S>& of, Index node_count, Index noise_size, Index count,
+                 const Declare& declare) {
+    check_pass(of, node_count);
+    if constexpr (is_sampled) {
+      check_noise(of, noise_size, count);
+    } else {
+      require(of.noise.empty(), "noise", of.noise.size(), "no sheaf is random in this model");
+    }
+    kept = false;  // buffers of an earlier draw belong to another pass
+    pass = of;
+    nodes = of.nodes.empty() ? NodeSelection(node_count) : NodeSelection(of.nodes);
+    point_at(model.parameters(), model.parameters().values().data(), bound_,
+             [&](ParameterList<const S>& list) { declare(list, weights); });
+    if (!pass.keeps()) return;
+    point_at(model.parameters(), gradient.data(), bound_gradient_,
+             [&](ParameterList<S>& list) { declare(list, weights_bar); });
+  }
+  /// The noise of a sheaf of the present sample, where the pass has some; else null.
+  [[nodiscard]] const S* explicit_noise(Index sheaf, Index count) const {
+    return pass.noise.empty() ? nullptr : pass.noise[static_cast<std::size_t>(sample * count + sheaf)].data();
+  }
+  /// Has the closed form of the KL term to be computed when all samples are there?
+  [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form; }
+  /// The KL term at the end of a backward pass.
+  [[nodiscard]] double total_kl() const noexcept { return kl; }
+
+  const Model& model;
+  const GraphOf<Model>& graph;
+  Execution execution;
+  Weights<const S> weights;
+  Weights<S> weights_bar;
+  Buffer<S> gradient;
+  ForwardPass<S> pass;
+  NodeSelection nodes;  ///< of the rows of outputs
+  Index sample = 0;     ///< sample of the present draw
+  BackwardOptions options;
+  bool kept = false;  ///< do the layers hold what a backward pass reads?
+  bool closed_form = true, first_sample = true;
+  double kl = 0;  ///< KL term of the backward pass
+
+ private:
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+};
+
+}  // namespace sheafnn::detail
