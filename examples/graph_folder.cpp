@@ -12,6 +12,7 @@
 #include <sheafnn/io/ogb_folder.hpp>
 #include <string>
 
+#include "models/interruption.hpp"
 #include "models/program.hpp"
 
 int main(int argc, char** argv) {
@@ -80,7 +81,17 @@ int main(int argc, char** argv) {
     }
     if (ogb->parsed()) {
       if (!ranks.is_root()) return 0;
-      const sheafnn::io::OgbConverted made = sheafnn::io::convert_ogb(from, folder, conversion);
+      const programs::Interruption interruption;
+      conversion.between_pieces = [] {
+        if (const int signal = programs::Interruption::signal()) throw programs::Interrupted(signal);
+      };
+      sheafnn::io::OgbConverted made;
+      try {
+        made = sheafnn::io::convert_ogb(from, folder, conversion);
+      } catch (const programs::Interrupted& interrupted) {
+        std::fprintf(stderr, "graph_folder: %s; nothing was written\n", interrupted.what());
+        return interrupted.exit_code();
+      }
       std::printf("%s: %td nodes, %td edges, %td features\n", folder.c_str(), made.nodes, made.edges,
                   made.features);
       if (made.self_loops + made.duplicates > 0) {

@@ -5,7 +5,7 @@
 # usage: build_wheels.sh [--output FOLDER] [--limit MB] [--models LIST] [--torch-models LIST] [--graph-models LIST] [PYTHON...]
 #   --output        where the wheels go (dist/ of this copy)
 #   --limit         the largest size of a wheel in MB of 10^6 bytes (20)
-#   --models        networks, as SHEAFNN_PYTHON_MODELS (seven); --torch-models as SHEAFNN_TORCH_MODELS (two),
+#   --models        networks, as SHEAFNN_PYTHON_MODELS (eight); --torch-models as SHEAFNN_TORCH_MODELS (two),
 #                   --graph-models as SHEAFNN_GRAPH_MODELS (Diagonal_3)
 #   PYTHON          interpreters (python3), a wheel for each; a wheel of Python 3.12 or later serves all later versions
 set -euo pipefail
@@ -48,7 +48,7 @@ output=$(realpath -m "$output")
 # With one network and one of sheafnn.torch, three levels are about 13 MB. A further network adds about 0.8 MB, and one of sheafnn.torch
 # about 1.1 MB.
 if [ -z "$models" ]; then
-  models="Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;Connection_2"
+  models="Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;Connection_2;HypergraphDiagonal_2"
   torch_models=${torch_models:-SpecialOrthogonal_2;SpecialOrthogonal_3}
 fi
 settings=(SHEAFNN_NATIVE=OFF "SHEAFNN_PYTHON_MODELS=$models" "SHEAFNN_GRAPH_MODELS=$graph_models")

@@ -565,7 +565,7 @@ END
   sed -n 's/^\(club: .* of which the network sees [0-9]*\);.*/\1/p' first.txt | diff - <(sed 's/; [0-9]* pairs of its training ranked$//' again.txt) ||
     fail "links --load sees other edges: $(cat again.txt)"
   cp -r club moved && sed -i '$d' moved/edges.csv
-  refuse '--load: own\.safetensors is not allowed; it was trained on other data than moved, and may have seen their test pairs; --candidates' \
+  refuse '--load: own\.safetensors is not allowed; it was trained on other edges, or labels or numbers of edges, than moved has, and may have seen the test pairs; --candidates' \
     "$bin/links" --dataset moved --load own.safetensors --ranking out.csv
   refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
     --candidates pairs.csv --ranking again.csv

@@ -237,4 +237,18 @@ TEST_CASE("a converter refuses what the loader refuses, and leaves nothing behin
         }) == (raw.folder / "none").string() + ": no such folder");
 }
 
+TEST_CASE("a conversion that its caller ends leaves nothing behind") {
+  const Raw raw(false);
+  const test::TemporaryFolder made;
+  struct Ended {};
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::io::convert_ogb(raw.folder.path(), made / "big",
+                                                             {.between_pieces = [] { throw Ended(); }})),
+                  Ended);
+  CHECK(left(made).empty());
+  Index calls = 0;
+  sheafnn::io::convert_ogb(raw.folder.path(), made / "big", {.between_pieces = [&] { ++calls; }});
+  CHECK(calls > 0);
+  CHECK(left(made).size() == 1);
+}
+
 }  // namespace test_ogb_folder

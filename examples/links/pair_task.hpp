@@ -164,8 +164,8 @@ struct PairTargets {
   sheafnn::require(split != notes.end() && of_data != notes.end(), name, file,
                    sheafnn::detail::concat("it does not tell the split of its training", instead));
   sheafnn::require(of_data->second == edge_fingerprint(data), name, file,
-                   sheafnn::detail::concat("it was trained on other data than ", data.name,
-                                           ", and may have seen their test pairs", instead));
+                   sheafnn::detail::concat("it was trained on other edges, or labels or numbers of edges, than ",
+                                           data.name, " has, and may have seen the test pairs", instead));
   return sheafnn::io::detail::naming_file(file, [&] {
     std::map<std::string, std::string> texts;
     for (const std::string_view field : sheafnn::io::detail::split_fields(split->second, ',')) {

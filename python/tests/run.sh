@@ -13,7 +13,9 @@ give_up() {
   exit 1
 }
 bash scripts/install_dependencies.sh --python || give_up "dependencies are missing"
-models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2;GivenSpecialOrthogonal_2;GivenNsdDiagonal_2}
+on_hypergraphs="HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2;HypergraphSpecialOrthogonal_3;HypergraphGeneralLinear_2"
+on_graphs="Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2;GivenSpecialOrthogonal_2;GivenNsdDiagonal_2"
+models=${SHEAFNN_PYTHON_MODELS:-$on_graphs;$on_hypergraphs}
 settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large_graph;links"
   "CMAKE_CXX_FLAGS_RELEASE=-Og -ffp-contract=off -DNDEBUG")
 if [ "$models" != all ]; then
@@ -23,7 +25,7 @@ settings+=("SHEAFNN_PYTHON_MODELS=$models" SHEAFNN_TORCH_STAND_IN=ON)
 if [ -n "${SHEAFNN_PYTHON_MODELS:-}" ]; then
   settings+=(SHEAFNN_TORCH_MODELS=all)
 else  # on hypergraphs, the two networks that the tests of sheafnn.torch use
-  settings+=("SHEAFNN_TORCH_MODELS=$models;HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2"
+  settings+=("SHEAFNN_TORCH_MODELS=$on_graphs;HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2"
     "SHEAFNN_TORCH_DEVICE_MODELS=SpecialOrthogonal_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2;GivenNsdDiagonal_2;HypergraphDiagonal_2")
 fi
 

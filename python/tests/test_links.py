@@ -154,6 +154,11 @@ def test_signs(tmp_path, model):
     data = sheafnn.Dataset.from_numpy(edges, features)
     again = LinkPredictor(model, targets="classes", epochs=5).fit(data, [str(truth[tuple(edge)]) for edge in data.edges.tolist()])
     assert again.classes_.tolist() == ["-1", "1"]
+    # Labels may be numbers of classes.
+    numbered = LinkPredictor(model, targets="classes", epochs=5).fit(features, (signs + 1) // 2, edges=edges)
+    assert numbered.classes_.tolist() == [0, 1]
+    numbered.save(tmp_path / "numbered.safetensors")
+    assert LinkPredictor.load(tmp_path / "numbered.safetensors").classes_.tolist() == [0, 1]
 
 
 def test_numbers(tmp_path):

@@ -271,23 +271,46 @@ namespace detail {
   return path;
 }
 
+/// The system's reason for the last failure.
+[[nodiscard]] inline std::string system_reason() {
+  return std::error_code(errno, std::generic_category()).message();
+}
+
+/// A name beside `path` for what is not finished.
+[[nodiscard]] inline std::filesystem::path temporary_path(std::filesystem::path path) {
+  path += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
+  return path;
+}
+
+/// Brings a file, or the names in a folder, to the disk. \returns whether the system did
+inline bool sync_to_disk([[maybe_unused]] const std::filesystem::path& path) {
+#if defined(__unix__) || defined(__APPLE__)
+  const int descriptor = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool done = ::fsync(descriptor) == 0;
+  ::close(descriptor);
+  return done;
+#else
+  return true;
+#endif
+}
+
 /// A new file in the folder of the file to which `path` leads. It will replace that file by renaming, and gets its
 /// permissions. Removed unless it did.
 class TemporaryFile {
  public:
   /// \throws std::runtime_error  naming `path` and the system's reason
   explicit TemporaryFile(const std::filesystem::path& path)
-      : name_(path.string()), path_(behind_links(path)), temporary_(path_) {
+      : name_(path.string()), path_(behind_links(path)), temporary_(temporary_path(path_)) {
     std::error_code error;
     const std::filesystem::file_status old = std::filesystem::status(path_, error);
     if (old.type() == std::filesystem::file_type::none) fail(name_, "cannot be written; ", error.message());
     if (std::filesystem::exists(old) && !std::filesystem::is_regular_file(old)) {
       fail(name_, "cannot be written; it exists and is not a regular file");
     }
-    temporary_ += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
     errno = 0;
     file_ = std::fopen(temporary_.string().c_str(), "wbx");
-    if (file_ == nullptr) fail(name_, "cannot be written; ", reason());
+    if (file_ == nullptr) give_up();
     if (std::filesystem::exists(old)) {  // there are file systems without permissions
       std::filesystem::permissions(temporary_, old.permissions() & std::filesystem::perms::all, error);
     }
@@ -315,21 +338,11 @@ class TemporaryFile {
     std::filesystem::rename(temporary_, path_, error);
     if (error) fail(name_, "cannot be written; ", error.message());
     temporary_.clear();
-    sync(folder);
+    sync_to_disk(folder);  // where the file system can
   }
 
  private:
-  [[nodiscard]] static std::string reason() { return std::error_code(errno, std::generic_category()).message(); }
-  [[noreturn]] void give_up() const { fail(name_, "cannot be written; ", reason()); }
-  /// Brings the new name to the disk, where the file system can.
-  static void sync([[maybe_unused]] const std::filesystem::path& folder) {
-#if defined(__unix__) || defined(__APPLE__)
-    const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    static_cast<void>(::fsync(descriptor));
-    ::close(descriptor);
-#endif
-  }
+  [[noreturn]] void give_up() const { fail(name_, "cannot be written; ", system_reason()); }
 
   std::string name_;
   std::filesystem::path path_, temporary_;

@@ -118,7 +118,7 @@ class NpyStreamWriter {
     file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     if (!file_) fail();
   }
-  [[noreturn]] void fail() const { detail::fail(name_, "cannot be written"); }
+  [[noreturn]] void fail() const { detail::fail(name_, "cannot be written; ", detail::system_reason()); }
 
   std::string name_;
   Index columns_, count_ = 0;

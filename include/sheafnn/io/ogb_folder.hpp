@@ -7,14 +7,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/masks.hpp"
+#include "sheafnn/io/new_folder.hpp"
 #include "sheafnn/io/npy_stream.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/io/ogb.hpp"
@@ -38,6 +40,7 @@ namespace sheafnn::io {
 struct OgbConversion {
   std::string split = {};       ///< name of a folder in split/; empty: the only one
   Index arcs = Index{1} << 24;  ///< that are sorted at a time, ≥ 1; at least 1/100 of all arcs, and all arcs of a node
+  std::function<void()> between_pieces = {};  ///< called again and again; what it throws ends the conversion
 };
 
 /// What convert_ogb() wrote.
@@ -48,44 +51,6 @@ struct OgbConverted {
 };
 
 namespace detail {
-
-/// A folder that is there with all of its files, or not at all.
-class NewFolder {
- public:
-  /// \throws std::runtime_error  something is there already, or the folder cannot be made
-  explicit NewFolder(const std::filesystem::path& path)
-      : path_(path.has_filename() ? path : path.parent_path()), temporary_(path_) {
-    std::error_code error;
-    if (path_.filename() == "." || path_.filename() == "..") fail(path_.string(), "has no name; name a new folder");
-    const bool empty = std::filesystem::is_directory(path_, error) && std::filesystem::is_empty(path_, error);
-    if (std::filesystem::exists(path_, error) && !empty) {
-      fail(path_.string(), "exists already; name a new folder");
-    }
-    temporary_ += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
-    if (!std::filesystem::create_directory(temporary_, error)) {
-      fail(path_.string(), "cannot be made; ", error.message());
-    }
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  ~NewFolder() {
-    std::error_code ignored;
-    if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
-  }
-  /// Where its files are written.
-  [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return temporary_ / name; }
-  /// \throws std::runtime_error  naming the folder and the system's reason
-  void finish() {
-    std::error_code error;
-    std::filesystem::remove(path_, error);  // an empty folder
-    std::filesystem::rename(temporary_, path_, error);
-    if (error) fail(path_.string(), "cannot be made; ", error.message());
-    temporary_.clear();
-  }
-
- private:
-  std::filesystem::path path_, temporary_;
-};
 
 /// Arcs in files of ranges of their sources.
 class ArcFiles {
@@ -116,7 +81,7 @@ class ArcFiles {
         static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), from) - first_.begin() - 1);
     const std::uint64_t arc = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
     files_[i].write(reinterpret_cast<const char*>(&arc), sizeof(arc));
-    if (!files_[i]) fail(names_[i].string(), "cannot be written");
+    if (!files_[i]) fail(names_[i].string(), "cannot be written; ", system_reason());
     ++size_;
   }
   /// Arcs that were added.
@@ -124,12 +89,12 @@ class ArcFiles {
   /// The different arcs of range i, sorted: source · 2³² + target. Removes its file.
   [[nodiscard]] std::vector<std::uint64_t> take(std::size_t i) {
     files_[i].close();
-    if (!files_[i]) fail(names_[i].string(), "cannot be written");
+    if (!files_[i]) fail(names_[i].string(), "cannot be written; ", system_reason());
     std::vector<std::uint64_t> r(
         static_cast<std::size_t>(std::filesystem::file_size(names_[i]) / sizeof(std::uint64_t)));
     std::ifstream file(names_[i], std::ios::binary);
     file.read(reinterpret_cast<char*>(r.data()), static_cast<std::streamsize>(r.size() * sizeof(std::uint64_t)));
-    if (!file) fail(names_[i].string(), "cannot be read");
+    if (!file) fail(names_[i].string(), "cannot be read; ", system_reason());
     std::filesystem::remove(names_[i]);
     std::sort(r.begin(), r.end());
     r.erase(std::unique(r.begin(), r.end()), r.end());
@@ -146,11 +111,28 @@ class ArcFiles {
 /// Numbers that are read at a time.
 inline constexpr Index ogb_piece = Index{1} << 18;
 
+/// Calls OgbConversion::between_pieces once for ogb_piece numbers.
+class OgbPieces {
+ public:
+  explicit OgbPieces(const std::function<void()>& call) : call_(&call) {}
+  void add(Index numbers) {
+    read_ += numbers;
+    if (read_ < ogb_piece) return;
+    read_ = 0;
+    if (*call_) (*call_)();
+  }
+
+ private:
+  const std::function<void()>* call_;
+  Index read_ = 0;
+};
+
 /// Calls pair(u, v) for every listed edge. \param archive  null: of tables
 template <class Pair>
-void for_ogb_edges(const std::filesystem::path& raw, const NpzArchive* archive, Index n, const Pair& pair) {
+void for_ogb_edges(const std::filesystem::path& raw, const NpzArchive* archive, Index n, OgbPieces& pieces,
+                   const Pair& pair) {
   if (archive == nullptr) {
-    for (OgbTable table(raw / "edge"); table.next(2);) pair(table.node(0, n), table.node(1, n));
+    for (OgbTable table(raw / "edge"); table.next(2); pieces.add(2)) pair(table.node(0, n), table.node(1, n));
     return;
   }
   NpyStream from = archive->numbers("edge_index");
@@ -161,6 +143,7 @@ void for_ogb_edges(const std::filesystem::path& raw, const NpzArchive* archive, 
     for (Index first = 0; first < edges;) {
       const std::vector<std::int64_t> ends = from.next(2 * ogb_piece).numbers();
       for (std::size_t k = 0; k < ends.size(); k += 2, ++first) pair(end(first, ends[k]), end(first, ends[k + 1]));
+      pieces.add(static_cast<Index>(ends.size()));
     }
     return;
   }
@@ -170,14 +153,15 @@ void for_ogb_edges(const std::filesystem::path& raw, const NpzArchive* archive, 
     const Index count = std::min(ogb_piece, edges - first);
     const std::vector<std::int64_t> sources = from.next(count).numbers(), targets = to.next(count).numbers();
     for (std::size_t k = 0; k < sources.size(); ++k, ++first) pair(end(first, sources[k]), end(first, targets[k]));
+    pieces.add(2 * count);
   }
 }
 
 /// Writes indptr.npy and indices.npy.
 inline void write_ogb_graph(const NewFolder& folder, const std::filesystem::path& raw, const NpzArchive* archive,
-                            Index n, Index arcs, OgbConverted& counts) {
+                            Index n, Index arcs, OgbPieces& pieces, OgbConverted& counts) {
   std::vector<std::uint32_t> degree(static_cast<std::size_t>(n));
-  for_ogb_edges(raw, archive, n, [&](std::int32_t u, std::int32_t v) {
+  for_ogb_edges(raw, archive, n, pieces, [&](std::int32_t u, std::int32_t v) {
     for (const std::int32_t end : {u, v}) {
       std::uint32_t& of_end = degree[static_cast<std::size_t>(end)];
       if (of_end < std::numeric_limits<std::uint32_t>::max()) ++of_end;
@@ -185,7 +169,7 @@ inline void write_ogb_graph(const NewFolder& folder, const std::filesystem::path
   });
   ArcFiles files(folder, degree, arcs);
   degree = {};
-  for_ogb_edges(raw, archive, n, [&](std::int32_t u, std::int32_t v) {
+  for_ogb_edges(raw, archive, n, pieces, [&](std::int32_t u, std::int32_t v) {
     if (u == v) {
       ++counts.self_loops;
       return;
@@ -210,6 +194,7 @@ inline void write_ogb_graph(const NewFolder& folder, const std::filesystem::path
     }
     indices.write(targets);
     indptr.write(ends);
+    pieces.add(static_cast<Index>(targets.size()));
   }
   ends.assign(static_cast<std::size_t>(n + 1 - node), end);
   indptr.write(ends);
@@ -221,7 +206,7 @@ inline void write_ogb_graph(const NewFolder& folder, const std::filesystem::path
 
 /// Writes features.npy, in single precision. \returns p
 inline Index write_ogb_features(const NewFolder& folder, const std::filesystem::path& raw,
-                                const NpzArchive* archive, Index n) {
+                                const NpzArchive* archive, Index n, OgbPieces& pieces) {
   std::optional<NpyStreamWriter<float>> file;
   std::vector<float> numbers;
   const auto open = [&](Index columns) {
@@ -230,6 +215,7 @@ inline Index write_ogb_features(const NewFolder& folder, const std::filesystem::
   };
   const auto write = [&] {
     file->write(numbers);
+    pieces.add(static_cast<Index>(numbers.size()));
     numbers.clear();
   };
   Index columns = 0;
@@ -267,7 +253,7 @@ inline Index write_ogb_features(const NewFolder& folder, const std::filesystem::
 
 /// Writes labels.npy. A label is a number among the different texts, until all are known: 4 bytes a node.
 inline void write_ogb_labels(const NewFolder& folder, const std::filesystem::path& raw, bool arrays, Dataset& data,
-                             const MissingLabels& missing) {
+                             const MissingLabels& missing, OgbPieces& pieces) {
   const Index n = data.node_count();
   std::unordered_map<std::string, std::int32_t> number_of;
   std::vector<std::string> texts;
@@ -279,6 +265,7 @@ inline void write_ogb_labels(const NewFolder& folder, const std::filesystem::pat
       first.push_back(static_cast<Index>(data.labels.size()));
     }
     data.labels.push_back(found->second);
+    pieces.add(1);
   };
   if (!arrays) {
     for_ogb_labels(raw, n, add);
@@ -358,6 +345,7 @@ inline OgbConverted convert_ogb(const std::filesystem::path& ogb, const std::fil
     OgbConverted r;
     r.nodes = archive ? detail::ogb_nodes(*archive) : detail::only_number(raw / "num-node-list");
     detail::NewFolder made(folder);
+    detail::OgbPieces pieces(options.between_pieces);
     {  // what is small is refused first
       const Split split = detail::read_ogb_split(detail::ogb_split_folder(ogb, options.split), r.nodes);
       validate(split, r.nodes, "splits[0]");
@@ -365,11 +353,12 @@ inline OgbConverted convert_ogb(const std::filesystem::path& ogb, const std::fil
     }
     Dataset data;  // of nodes with labels
     data.graph = Graph(r.nodes, {});
-    detail::write_ogb_labels(made, raw, arrays, data, missing);
+    detail::write_ogb_labels(made, raw, arrays, data, missing, pieces);
     r.class_names = std::move(data.class_names);
     data = {};
-    r.features = detail::write_ogb_features(made, raw, numbers, r.nodes);
-    detail::write_ogb_graph(made, raw, numbers, r.nodes, options.arcs, r);
+    r.features = detail::write_ogb_features(made, raw, numbers, r.nodes, pieces);
+    detail::write_ogb_graph(made, raw, numbers, r.nodes, options.arcs, pieces, r);
+    if (options.between_pieces) options.between_pieces();
     made.finish();
     return r;
   });
