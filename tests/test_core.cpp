@@ -19,6 +19,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/large_pages.hpp"
 #include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/multiply_add.hpp"
 #include "sheafnn/core/pack.hpp"
@@ -564,7 +565,23 @@ TEST_CASE("buffers as large as large pages: zeroed, what their neighbours hold s
   }
   CHECK(errno == ERANGE);
   for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto at = reinterpret_cast<std::uintptr_t>(all[i].data());
+    CHECK(at % sheafnn::detail::place_of(static_cast<std::size_t>(sizes[i])).alignment == 0);
     CHECK(std::count(all[i].begin(), all[i].end(), static_cast<std::uint8_t>(i + 1)) == sizes[i]);
+  }
+}
+
+TEST_CASE("an array that fills two thirds of its large pages has them to itself") {
+  using sheafnn::detail::ArrayPlace, sheafnn::detail::place_of;
+  constexpr std::size_t page = sheafnn::detail::large_page;
+#if defined(MADV_HUGEPAGE)
+  CHECK(place_of(page - 64) == ArrayPlace{page, page});
+  CHECK(place_of(page / 3 * 2 + 2) == ArrayPlace{page, page});
+  CHECK(place_of(page) == ArrayPlace{page, page});
+  CHECK(place_of(3 * page + 1) == ArrayPlace{page, 4 * page});
+#endif
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, page / 3 * 2, page + page / 4}) {
+    CHECK(place_of(bytes) == ArrayPlace{64, bytes});
   }
 }
 

@@ -40,7 +40,7 @@ class KeptMemory {
       for (std::vector<Block>& blocks : of_.free_) {
         std::erase_if(blocks, [&](const Block& block) {
           const bool unused = block.use + idle_uses <= of_.uses_;
-          if (unused) give_back(block.memory.data);
+          if (unused) give_back(block.memory);
           return unused;
         });
       }
@@ -59,7 +59,7 @@ class KeptMemory {
   KeptMemory& operator=(const KeptMemory&) = delete;
   ~KeptMemory() {
     for (const std::vector<Block>& blocks : free_) {
-      for (const Block& block : blocks) give_back(block.memory.data);
+      for (const Block& block : blocks) give_back(block.memory);
     }
   }
 
@@ -76,14 +76,15 @@ class KeptMemory {
       }
       bytes = std::max(bytes, bytes_of(first));  // or bytes that cannot be counted
     }
-    void* const data = ::operator new (bytes, std::align_val_t{64});
-    wish_large_pages(data, bytes);
+    const ArrayPlace place = place_of(bytes);
+    void* const data = ::operator new (place.bytes, std::align_val_t{place.alignment});
+    wish_large_pages(data, place.bytes);
     return {data, bytes};
   }
   /// Frees what allocate() returned, or nothing.
   static void release(MemoryBlock block) noexcept {
     if (block.data == nullptr) return;
-    if (current_ == nullptr || !current_->keep(block)) give_back(block.data);
+    if (current_ == nullptr || !current_->keep(block)) give_back(block);
   }
 
  private:
@@ -115,7 +116,9 @@ class KeptMemory {
       return false;
     }
   }
-  static void give_back(void* data) noexcept { ::operator delete (data, std::align_val_t{64}); }
+  static void give_back(MemoryBlock block) noexcept {
+    ::operator delete (block.data, std::align_val_t{place_of(block.bytes).alignment});
+  }
 
   std::array<std::vector<Block>, 8 * 8 * sizeof(std::size_t)> free_;  ///< by size
   std::size_t uses_ = 0;

@@ -19,6 +19,21 @@ namespace sheafnn::detail {
 /// Bytes of a large page.
 inline constexpr std::size_t large_page = std::size_t{2} << 20;
 
+/// What the address of an array is a multiple of, and how many bytes it has there.
+struct ArrayPlace {
+  std::size_t alignment, bytes;
+
+  friend constexpr bool operator==(const ArrayPlace&, const ArrayPlace&) = default;
+};
+/// Whole large pages for an array that fills at least two thirds of them. Otherwise what it needs, from a multiple of 64 on.
+[[nodiscard]] constexpr ArrayPlace place_of(std::size_t bytes) noexcept {
+#if defined(MADV_HUGEPAGE)
+  const std::size_t rest = bytes % large_page, room = rest == 0 ? 0 : large_page - rest;
+  if (bytes > 0 && bytes >= 2 * room) return {large_page, bytes + room};
+#endif
+  return {64, bytes};
+}
+
 /// Before an array is written for the first time: its pages shall be large where they hold nothing else. Keeps errno.
 inline void wish_large_pages([[maybe_unused]] void* array, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(MADV_HUGEPAGE)

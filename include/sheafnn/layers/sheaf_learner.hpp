@@ -257,19 +257,14 @@ class SheafLearner {
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         S* out = projection_.data() + u * stride_;
-        // The second half overwrites what filled up the first.
         detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
-          T own = T(S(0));
+          T own = T(S(0)), other = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
             own += c.load(arc_bar_.data() + arc * half_ + c);
-          }
-          c.store(out + c, own);
-        });
-        detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
-          T other = T(S(0));
-          for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
             other += c.load(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
           }
+          // Without what fills up the first half, where the second one begins.
+          detail::TileAt<T, false>(c, columns_ - c).store(out + c, own);
           c.store(out + columns_ + c, other);
         });
       }

@@ -69,13 +69,16 @@ struct ProductStrip {
     } else {
       SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = T(S(0));
     }
-    const S* left = a.data + row * a.row_stride;
+    // Many rows of A are read from two addresses on: as few distances between rows as registers can hold.
+    constexpr int middle = Rows > 8 ? Rows / 2 : 0;
+    const S *low = a.data + row * a.row_stride, *high = low + middle * a.row_stride;
     const S* right = b.data() + column;
     for (Index k = 0; k < a.columns; ++k) {
       const T value = column.load(right);
       SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] =
-          multiply_add(T(left[r * a.row_stride]), value, sum[r]);
-      left += a.column_stride;
+          multiply_add(T(r < middle ? low[r * a.row_stride] : high[(r - middle) * a.row_stride]), value, sum[r]);
+      low += a.column_stride;
+      high += a.column_stride;
       right += b.stride();
     }
     SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) column.store(c.data() + (row + r) * c.stride() + column, sum[r]);
