@@ -104,6 +104,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// Adds to the derivatives of the flow's weights, of Q's parameters and of H.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
+    const bool overwrites = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     const FeatureView<S> bar = steps_.x_bar_view();
     const MatrixView<S> rows =
         steps_.nodes.all() ? bar.rows() : steps_.scratch(0).first(steps_.nodes.count()).rows();
@@ -113,7 +114,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     flow_.backward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), steps_.source.gradient(), false,
                    bar, steps_.scratch(0), steps_.scratch(1), steps_.layers.weights_bar);
     steps_.sheaf_backward(0);
-    steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
+    steps_.add_embedding_bar(steps_.execution, overwrites);
     steps_.first_sample = steps_.kept = false;
   }
   /// Completes gradient() from the sums of accumulate(). \returns the KL term, per incident pair

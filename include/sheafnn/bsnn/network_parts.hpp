@@ -82,10 +82,7 @@ struct NetworkParts {
     const LayerReads reads = layers.reads();
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     if (reads.own_arcs) source.stack().take_own_arcs();
-    for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
-      buffer->resize(graph.node_count() * shape.row(), to_be_written);
-      clear_halo(graph, buffer->data(), shape.row());
-    }
+    for (Buffer<S>& buffer : scratch_) take(buffer);
     if constexpr (requires { of.options().directed; }) {
       if (parts_of(of.options().layer) == 2) {
         complex.emplace(graph.node_count(), shape.coordinates, shape.channels,
@@ -150,13 +147,17 @@ struct NetworkParts {
     const NetworkWeights<ParameterSlot>& at = model.layout().at;
     clear_but(model.parameters(), {at.encoder.weight, at.sheaf_encoder.weight}, gradient);
   }
-  /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar.
+  /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar. Takes the memory of both derivatives,
+  /// which is one array if only one sample is added and no layer reads X_1.
   ///
   /// \returns whether add_embedding_bar() overwrites embedding_bar, because nothing was added before
   bool begin_embedding_bar(Execution execution, bool first_sample) {
-    const bool added = layers.reads().first;
+    const bool added = layers.reads().first, overwrites = first_sample && !added;
+    if (overwrites && x_bar.empty()) std::swap(x_bar, embedding_bar);
+    take(x_bar);
+    if (!overwrites) take(embedding_bar);
     if (first_sample && added) clear(execution, embedding_bar);
-    return first_sample && !added;
+    return overwrites;
   }
   /// embedding_bar (+)= x_bar.
   void add_embedding_bar(Execution execution, bool overwrites) {
@@ -210,6 +211,12 @@ struct NetworkParts {
   bool kept = false;                       ///< do the layers hold what a backward pass reads?
 
  private:
+  /// Makes the buffer n × h, if it is not; rows of the halo are 0.
+  void take(Buffer<S>& buffer) {
+    if (!buffer.empty()) return;
+    buffer.resize(graph.node_count() * shape.row(), to_be_written);
+    clear_halo(graph, buffer.data(), shape.row());
+  }
   static void clear(Execution execution, Buffer<S>& buffer) {
     parallel_for(execution, buffer.size(), 4096,
                  [&](Index begin, Index end) { std::fill(buffer.data() + begin, buffer.data() + end, S(0)); });
