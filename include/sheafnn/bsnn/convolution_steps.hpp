@@ -143,7 +143,7 @@ struct ConvolutionSteps {
     return source.stack()[std::min(l, source.stack().count() - 1)];
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l) const {
-    SheafInput<S> r{.sheaf = l, .x = {}, .dropout = {}, .noise = {pass.of_sheaf(l, sample)}, .keep = pass.keeps()};
+    SheafInput<S> r{.sheaf = l, .x = {}, .dropout = {}, .noise = {pass.of_sheaf(l, sample)}};
     if (!pass.noise.empty())
       r.noise.values = pass.noise[static_cast<std::size_t>(sample * sheaf_count() + l)].data();
     return r;

@@ -237,7 +237,7 @@ struct HypergraphSteps {
     }
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
-    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
+    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}};
     if (!pass.noise.empty()) r.noise.values = pass.noise[at(sample * sheaf_count() + l)].data();
     return r;
   }

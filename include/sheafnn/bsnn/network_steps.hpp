@@ -231,8 +231,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     SheafInput<S> r{.sheaf = l,
                     .x = x.rows(),
                     .dropout = pass.of_learner(l, sample),
-                    .noise = {pass.of_sheaf(l, sample)},
-                    .keep = pass.keeps()};
+                    .noise = {pass.of_sheaf(l, sample)}};
     if (!pass.noise.empty()) {
       r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
     }

@@ -49,6 +49,16 @@ class TypedLearner {
   TypedLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   TypedLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
+  /// As in SheafLearner.
+  void share_work(const TypedLearner& other) {
+    if (is_plain()) plain_.share_work(other.plain_);
+    for (std::size_t t = 0; t < types_.size(); ++t) types_[t]->learner.share_work(other.types_[t]->learner);
+  }
+  void set_arc_bar(const std::shared_ptr<Buffer<S>>& memory) {
+    if (is_plain()) plain_.set_arc_bar(memory);
+    for (const auto& of : types_) of->learner.set_arc_bar(memory);
+  }
+
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
   /// As in SheafLearner.
