@@ -46,7 +46,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
   /// Features after layer_count diffusion layers of the last draw, valid until the next pass. After 0 layers they are
-  /// H; after all layers, the input of the output layer, at nodes() only. \param layer_count  0 … layers of the model
+  /// H; after all layers, the input of the output layer, at nodes() only and valid until the backward pass. \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
@@ -94,7 +94,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     return this->template begun<true>();
   }
   /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.scratch(0).first(steps_.nodes.count()); }
+  [[nodiscard]] FeatureView<S> features_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
   /// The sheaf learner, which pair_head.hpp uses for pairs of nodes that need not be edges.
   [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
@@ -121,7 +121,10 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// Adds derivatives of layer weights, Q's parameters and H, from the derivative of the last draw's outputs.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
-    const FeatureView<S> bar = features_bar();
+    const FeatureView<S> place = steps_.layers[steps_.layer_count() - 1].output_place();
+    // The readout reads X_{L+1} last where it writes the derivative, if it has no hidden layers.
+    const bool apart = place.data() == nullptr || steps_.model.options().readout_layers > 1;
+    const FeatureView<S> bar = apart ? features_bar() : place;
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                            steps_.layers[steps_.layer_count() - 1].output().rows(), outputs_bar, bar.rows(),
                            steps_.weights_bar.readout, steps_.weights_bar.output);

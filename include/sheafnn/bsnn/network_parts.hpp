@@ -82,7 +82,6 @@ struct NetworkParts {
     const LayerReads reads = layers.reads();
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     if (reads.own_arcs) source.stack().take_own_arcs();
-    for (Buffer<S>& buffer : scratch_) take(buffer);
     if constexpr (requires { of.options().directed; }) {
       if (parts_of(of.options().layer) == 2) {
         complex.emplace(graph.node_count(), shape.coordinates, shape.channels,
@@ -114,7 +113,20 @@ struct NetworkParts {
   [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) noexcept {
     return {buffer.data(), graph.node_count(), shape.coordinates, shape.channels};
   }
-  [[nodiscard]] FeatureView<S> scratch(int i) noexcept { return view(scratch_[i]); }
+  /// Memory to work in, taken when it is first asked for.
+  [[nodiscard]] FeatureView<S> scratch(int i) {
+    take(scratch_[i]);
+    return view(scratch_[i]);
+  }
+  /// W and Y of all layers; null where each has its own: on parts of a graph, whose halo they would exchange again.
+  [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
+    return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
+  }
+  /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
+  [[nodiscard]] FeatureView<S> forward_scratch() { return shared_rows() == nullptr ? scratch(0) : view(rows().scaled); }
+  [[nodiscard]] FeatureView<S> backward_scratch() {
+    return shared_rows() == nullptr || layers.wrapped() ? scratch(0) : view(rows().mixed);
+  }
   [[nodiscard]] FeatureView<S> x_bar_view() noexcept { return view(x_bar); }
   [[nodiscard]] FeatureView<S> embedding_bar_view() noexcept { return view(embedding_bar); }
   /// Where layer l adds the derivative of the input of the layer before it. Empty if no layer reads that input again.
@@ -211,6 +223,10 @@ struct NetworkParts {
   bool kept = false;                       ///< do the layers hold what a backward pass reads?
 
  private:
+  [[nodiscard]] SharedRows<S>& rows() {
+    rows_.take(graph.node_count() * shape.row());
+    return rows_;
+  }
   /// Makes the buffer n × h, if it is not; rows of the halo are 0.
   void take(Buffer<S>& buffer) {
     if (!buffer.empty()) return;
@@ -262,6 +278,7 @@ struct NetworkParts {
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
+  SharedRows<S> rows_;
   Buffer<S> before_bar_[2];                               ///< of layers with even and odd numbers
   const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };

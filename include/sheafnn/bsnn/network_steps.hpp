@@ -60,10 +60,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
                              .dropout = pass.of_layer(l, sample),
                              .training = pass.keeps(),
                              .mixing = l == 0 ? first_mixing : MixedFeatures::compute,
-                             .scratch = this->scratch(0),
+                             .scratch = this->forward_scratch(),
                              .filter = this->weights.filter,
                              .before = l > 1 ? this->layers[l - 2].output() : start_features(),
-                             .noise = layer_noise(l)});
+                             .noise = layer_noise(l),
+                             .rows = this->shared_rows()});
     return this->layers[l].output();
   }
 
@@ -86,7 +87,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
                               .output_bar = bar,
                               .x_bar = this->x_bar_view(),
                               .first_bar = this->embedding_bar_view(),
-                              .scratch = {this->scratch(0), this->scratch(1)},
+                              .scratch = {this->backward_scratch(),
+                                          this->layers.reads().work ? this->scratch(1) : FeatureView<S>()},
                               .filter = this->weights.filter,
                               .filter_bar = this->weights_bar.filter,
                               .before_bar = this->before_bar_view(l),
@@ -101,7 +103,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       if (!closed_form) kl += share * this->source.log_ratio(execution, read);
     }
     this->source.backward(execution, this->source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
-                          this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+                          this->x_bar_view().rows(), this->backward_scratch().rows(), this->source_weights_bar());
     if constexpr (!Parts::is_sampled) {
       if (l + 1 == this->sheaf_count() && std::exchange(learner_bar_begun, false)) {
         add_array(execution, learner_bar.size(), learner_bar.data(), this->x_bar_view().data());
@@ -217,7 +219,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   [[nodiscard]] NodeSelection all_nodes() const { return NodeSelection(this->graph.node_count()); }
   /// A buffer of n × h.
   [[nodiscard]] MatrixView<S> embedding_work() {
-    return {this->scratch(0).data(), this->graph.node_count(), this->embedding_width()};
+    return {this->backward_scratch().data(), this->graph.node_count(), this->embedding_width()};
   }
   /// Is the posterior independent of embeddings with dropout, because its learner has a separate encoder?
   [[nodiscard]] bool shares_posterior() const {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
@@ -47,8 +48,13 @@ class SheafLearner {
   /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
   /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
-  /// The same for derivatives of arcs alone: backward() overwrites this memory, and makes it larger where it is too small.
-  void set_arc_bar(std::shared_ptr<Buffer<S>> memory) { work_->arc_bar = std::move(memory); }
+  /// From now on has derivatives in other memory, made larger where it is too small: raw_bar() from the call on, and the
+  /// derivatives of arcs, which backward() overwrites. Unchecked: nothing else uses it then.
+  void set_derivatives(std::shared_ptr<Buffer<S>> raw_bar, std::shared_ptr<Buffer<S>> arc_bar) {
+    work_->raw_bar = std::move(raw_bar);
+    work_->arc_bar = std::move(arc_bar);
+    take(*work_->raw_bar, raw_.size());
+  }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
@@ -57,7 +63,7 @@ class SheafLearner {
     return raw_.data() + lane_offset(block, side);
   }
   /// Their derivatives, to be filled before backward().
-  [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return work_->raw_bar.data() + lane_offset(block, side); }
+  [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return work_->raw_bar->data() + lane_offset(block, side); }
   /// Edge weights, lanes-innermost, one per edge; null without them.
   [[nodiscard]] const S* edge_weights() const noexcept {
     return has_edge_weights() ? edge_weight_.data() : nullptr;
@@ -81,6 +87,10 @@ class SheafLearner {
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate);
 
  private:
+  /// At least `size` numbers.
+  static void take(Buffer<S>& memory, Index size) {
+    if (memory.size() < size) memory.resize(size, to_be_written);
+  }
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
     return (block * 2 + side) * shape_.outputs() * W;
   }
@@ -295,8 +305,9 @@ class SheafLearner {
   Index half_ = 0, stride_ = 0;  ///< columns_ rounded up to a multiple of four; twice that
   /// What is needed while a pass computes, but not between forward() and the caller's work for backward().
   struct Work {
-    Buffer<S> projection, raw_bar;
-    std::shared_ptr<Buffer<S>> arc_bar = std::make_shared<Buffer<S>>();  ///< of the first layer's outputs, arcs × half_
+    Buffer<S> projection;
+    std::shared_ptr<Buffer<S>> raw_bar = std::make_shared<Buffer<S>>(),
+                               arc_bar = std::make_shared<Buffer<S>>();  ///< of the first layer, arcs × half_
   };
   std::shared_ptr<Work> work_;
   Buffer<S> raw_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_;
@@ -322,7 +333,7 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
       scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {
   work_->projection.resize(graph.node_count() * stride_, to_be_written);
-  work_->raw_bar.resize(raw_.size(), to_be_written);
+  take(*work_->raw_bar, raw_.size());
   detail::clear_halo(graph, work_->projection.data(), stride_);
 }
 
@@ -362,8 +373,7 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   require_deep(weights_bar);
   input_.require_weights(weights_bar);
   clear_idle_lanes();
-  const Index arc_numbers = graph_->arc_count() * half_;
-  if (work_->arc_bar->size() < arc_numbers) work_->arc_bar->resize(arc_numbers, to_be_written);
+  take(*work_->arc_bar, graph_->arc_count() * half_);
   parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
     for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
   });

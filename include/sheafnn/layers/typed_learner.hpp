@@ -54,9 +54,8 @@ class TypedLearner {
     if (is_plain()) plain_.share_work(other.plain_);
     for (std::size_t t = 0; t < types_.size(); ++t) types_[t]->learner.share_work(other.types_[t]->learner);
   }
-  void set_arc_bar(const std::shared_ptr<Buffer<S>>& memory) {
-    if (is_plain()) plain_.set_arc_bar(memory);
-    for (const auto& of : types_) of->learner.set_arc_bar(memory);
+  void set_derivatives(const std::shared_ptr<Buffer<S>>& raw_bar, const std::shared_ptr<Buffer<S>>& arc_bar) {
+    if (is_plain()) plain_.set_derivatives(raw_bar, arc_bar);
   }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }

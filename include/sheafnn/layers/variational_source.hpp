@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -150,8 +151,12 @@ VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph,
       learner_(graph, blocks, learner),
       posterior_(blocks, posterior),
       centre_(graph, blocks, posterior) {
-  // The derivatives of Q's parameters become derivatives of raw outputs before the learner goes back from these.
-  if constexpr (requires { learner_.set_arc_bar(posterior_.memory()); }) learner_.set_arc_bar(posterior_.memory());
+  if constexpr (requires { gradient().off_diagonal_bar; }) {
+    // At the end, derivatives of blocks have become derivatives of Q's parameters, these become derivatives of raw outputs, and
+    // the learner goes back from those.
+    using Memory = std::shared_ptr<Buffer<S>>;
+    learner_.set_derivatives(Memory(Memory(), &gradient().off_diagonal_bar), posterior_.memory());
+  }
   if constexpr (is_around_given<Posterior>) {
     if (learner.labels > 0) {
       labelled_.emplace(blocks, detail::given_labels(posterior, blocks), Index{Draws::spread_size});
