@@ -140,8 +140,9 @@ class LaplacianStep {
 
   /// The partition of the own nodes for sums over them, which do not depend on the number of threads.
   [[nodiscard]] NodeChunks chunks() const noexcept { return detail::chunks_of_groups(graph_->own_node_count()); }
-  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: r̄ = S z̄ into
-  /// call.scratch[1], or in the place of R where that is empty, and S̄_u (+)= z̄_u r_uᵀ. Where the pass computed nothing, x_bar becomes 0.
+  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: r̄ = S z̄, and S̄_u (+)= z̄_u r_uᵀ.
+  ///
+  /// r̄ goes to call.scratch[1], or where that is empty to the place of R. Where the pass computed nothing, x_bar becomes 0.
   ///
   ///     step.begin_backward<true>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
   ///       T sum = T(S(0));  // over the nodes, at channels of this tile

@@ -48,8 +48,8 @@ class SheafLearner {
   /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
   /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
-  /// From now on has derivatives in other memory, made larger where it is too small: raw_bar() from the call on, and the
-  /// derivatives of arcs, which backward() overwrites. Unchecked: nothing else uses it then.
+  /// From now on has raw_bar(), and derivatives of arcs, in this memory, made larger where it is too small. backward() overwrites
+  /// the derivatives of arcs. Unchecked: nothing else uses the memory then.
   void set_derivatives(std::shared_ptr<Buffer<S>> raw_bar, std::shared_ptr<Buffer<S>> arc_bar) {
     work_->raw_bar = std::move(raw_bar);
     work_->arc_bar = std::move(arc_bar);
