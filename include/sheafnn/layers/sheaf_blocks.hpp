@@ -61,7 +61,7 @@ class SheafBlocks {
   using ArcGrams = Buffer<S>;
 
   SheafBlocks() = default;
-  /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
+  /// \param arc_grams  shared by sheaves that are built in turn, and made larger where it is too small; null: the sheaf's own
   /// \param has_maps   is there memory for maps()?
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
               std::shared_ptr<ArcGrams> arc_grams = nullptr, bool has_maps = true);
@@ -277,7 +277,8 @@ SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blo
       map_(has_maps ? blocks.block_count() * 2 * Sizes::map * W : 0, to_be_written),
       arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
       transport_(graph.edge_count() * Sizes::transport, to_be_written) {
-  if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_stride);
+  const Index grams = graph.arc_count() * arc_stride;
+  if (arc_grams_->size() < grams) arc_grams_->resize(grams);
 }
 
 }  // namespace sheafnn::layers

@@ -37,6 +37,8 @@ class SheafStack {
   /// \param has_maps  have sheaves memory for their maps?
   SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count, Normalisation normalisation,
              bool has_maps = false);
+  SheafStack(const SheafStack&) = delete;  // sheaves refer to the derivatives
+  SheafStack& operator=(const SheafStack&) = delete;
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
   [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
@@ -64,7 +66,9 @@ template <RestrictionMapFamily Family, class S>
 SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count,
                                   Normalisation normalisation, bool has_maps)
     : gradient_(graph, blocks) {
-  const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
+  // Derivatives of blocks are read before the next sheaf is built.
+  using ArcGrams = std::shared_ptr<typename SheafBlocks<Family, S>::ArcGrams>;
+  const ArcGrams arc_grams(ArcGrams(), &gradient_.off_diagonal_bar);
   for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams, has_maps);
 }
 
