@@ -38,8 +38,9 @@ constexpr const char* rows_of_table[] = {
     "learner: raw outputs",
     "learner: edge weights",
     "parameters of the posterior",
-    "derivatives of blocks; later of raw outputs",
-    "derivatives of parameters; later of arcs",
+    "Gram matrices, then derivatives of blocks, then of BSNN's raw outputs",
+    "derivatives of NSD's raw outputs",
+    "derivatives of parameters, then of arcs",
     "transports and node scalings of all layers",
     "outputs of layers, and R = L W",
     "W, Y and the derivative of features",
@@ -72,7 +73,8 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
     parameters = Model::Posterior::parameter_size;
     gradient = Model::Posterior::gradient_size;
   }
-  const double transport = Sizes::transport, raw_bar = arcs * outputs, arc_bar = arcs * stride / 2;
+  const double transport = Sizes::transport, raw_bar = arcs * outputs, arc_bar = arcs * stride / 2,
+               grams = arcs * sheafnn::layers::SheafBlocks<Family, float>::arc_stride;
   Column r{name, {}, 0};
   r.bytes = {
       (4 + number + 4 + 8 + number) * entries + 8 * node,
@@ -82,10 +84,11 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
       number * learners * arcs * outputs,
       number * weights * (learners * (arcs + 2) + 1),
       number * arcs * parameters,
-      number * (bayesian ? std::max(transport, raw_bar) : transport + raw_bar),
+      number * std::max({transport, grams, bayesian ? raw_bar : 0}),
+      bayesian ? 0 : number * raw_bar,
       number * (bayesian ? std::max(arcs * gradient, arc_bar) : arc_bar),
       number * (sheaves * (transport + (2 * Sizes::gram + Sizes::eigen) * node) + 2 * Sizes::gram * node +
-                arcs * sheafnn::layers::SheafBlocks<Family, float>::arc_stride + (weights > 0 ? 0 : 1)),
+                (weights > 0 ? 0 : 1)),
       number * 2 * sheaves * row,
       number * 3 * row,
       bayesian ? 0 : number * (sheaves - 1) * row,
@@ -95,9 +98,9 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
   const double before = benchmarks::heap_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
   const std::vector<std::int32_t>& nodes = data.splits[0].train;
-  static_cast<void>(sheafnn::elbo(
-      network, {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
-      sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
+  static_cast<void>(sheafnn::elbo(network,
+                                  {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
+                                  sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
   r.measured = (benchmarks::heap_bytes() - before) / edges;
   return r;
 }

@@ -163,8 +163,9 @@ long bytes_of_network(const sheafnn::Dataset& data, Index layers) {
   const sheafnn::Classification loss(data.labels);
   const long before = heap::live_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
-  static_cast<void>(sheafnn::elbo(
-      network, {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes}, loss, nodes, {}));
+  static_cast<void>(sheafnn::elbo(network,
+                                  {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes}, loss,
+                                  nodes, {}));
   return heap::live_bytes() - before;
 }
 #endif
@@ -172,7 +173,8 @@ long bytes_of_network(const sheafnn::Dataset& data, Index layers) {
 }  // namespace
 
 #if defined(SHEAFNN_TEST_OWN_MALLOC)
-TEST_CASE("a layer more takes memory for two arrays of features, its mask, its transports and what its learner keeps") {
+TEST_CASE(
+    "a layer more takes memory for two arrays of features, its mask, its transports and what its learner keeps") {
   using Rotations = sheafnn::SpecialOrthogonal<3>;
   const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 60, .splits = 1});
   const long nodes = data.node_count(), edges = data.graph.edge_count(), row = 3 * 8, number = sizeof(float);

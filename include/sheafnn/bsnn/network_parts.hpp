@@ -123,7 +123,9 @@ struct NetworkParts {
     return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
   }
   /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
-  [[nodiscard]] FeatureView<S> forward_scratch() { return shared_rows() == nullptr ? scratch(0) : view(rows().scaled); }
+  [[nodiscard]] FeatureView<S> forward_scratch() {
+    return shared_rows() == nullptr ? scratch(0) : view(rows().scaled);
+  }
   [[nodiscard]] FeatureView<S> backward_scratch() {
     return shared_rows() == nullptr || layers.wrapped() ? scratch(0) : view(rows().mixed);
   }

@@ -80,19 +80,19 @@ struct NetworkSteps : NetworkParts<ModelType> {
       shares_sheaf = true;
     }
     kl_of_layers += sample_share() * this->layers[l].kl();
-    this->layers[l].backward({.execution = execution,
-                              .sheaf = this->sheaf_of(l),
-                              .sheaf_gradient = this->source.gradient(),
-                              .accumulate = shares_sheaf,
-                              .output_bar = bar,
-                              .x_bar = this->x_bar_view(),
-                              .first_bar = this->embedding_bar_view(),
-                              .scratch = {this->backward_scratch(),
-                                          this->layers.reads().work ? this->scratch(1) : FeatureView<S>()},
-                              .filter = this->weights.filter,
-                              .filter_bar = this->weights_bar.filter,
-                              .before_bar = this->before_bar_view(l),
-                              .kl_weight = sample_share() * options.kl_weight});
+    this->layers[l].backward(
+        {.execution = execution,
+         .sheaf = this->sheaf_of(l),
+         .sheaf_gradient = this->source.gradient(),
+         .accumulate = shares_sheaf,
+         .output_bar = bar,
+         .x_bar = this->x_bar_view(),
+         .first_bar = this->embedding_bar_view(),
+         .scratch = {this->backward_scratch(), this->layers.reads().work ? this->scratch(1) : FeatureView<S>()},
+         .filter = this->weights.filter,
+         .filter_bar = this->weights_bar.filter,
+         .before_bar = this->before_bar_view(l),
+         .kl_weight = sample_share() * options.kl_weight});
   }
   /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
   /// the blocks of F^{l+1}.

@@ -73,9 +73,8 @@ class FeatureMixing {
   void forward_again(Execution execution, const DiffusionWeights<const S>& weights, const Finish& finish,
                      const Prepare& prepare = {}) {
     S* const mixed = passes_on() || output_ == nullptr ? nullptr : buffer();
-    parallel_for(execution, chunks_.nodes, 16, [&](Index first, Index last) {
-      forward_rows(weights, first, last, mixed, finish, prepare);
-    });
+    parallel_for(execution, chunks_.nodes, 16,
+                 [&](Index first, Index last) { forward_rows(weights, first, last, mixed, finish, prepare); });
   }
   /// From now on keeps output() in this memory, n × d' × f; null: in a buffer of its own.
   void keep_in(S* rows) noexcept { rows_ = rows; }
@@ -272,8 +271,8 @@ class FeatureMixing {
   Index group_ = 1;  ///< nodes treated at a time
   NodeChunks chunks_;
   DropoutMask mask_;
-  Buffer<S> mixed_;     ///< taken when it is first needed
-  S* rows_ = nullptr;   ///< keep_in()
+  Buffer<S> mixed_;    ///< taken when it is first needed
+  S* rows_ = nullptr;  ///< keep_in()
   Buffer<S> right_transposed_;
   Buffer<S> partial_;  ///< per chunk of nodes: derivatives of A and B
   const S* input_ = nullptr;

@@ -135,7 +135,8 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     weights_bar_.check(setting_);
     const Index row = diffusion_->row();
     const Rates rates = this->rates();
-    if (rows_ != nullptr && rows_->owner != this) mixing_.forward_again(call.execution, mixing_of(weights_), scaling(call.sheaf));
+    if (rows_ != nullptr && rows_->owner != this)
+      mixing_.forward_again(call.execution, mixing_of(weights_), scaling(call.sheaf));
     S *const x_bar = call.x_bar.data(), *const through = call.scratch[0].data();
     end_backward(call, rates);
     add_sums(rates);

@@ -104,8 +104,9 @@ struct LayerReads {
 
   /// What the two read together. Takes any.
   [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {
-    return {first || other.first,   scales || other.scales,         before || other.before,    maps || other.maps,
-            blocks || other.blocks, std::max(scores, other.scores), own_arcs || other.own_arcs, work || other.work};
+    return {first || other.first,       scales || other.scales, before || other.before,
+            maps || other.maps,         blocks || other.blocks, std::max(scores, other.scores),
+            own_arcs || other.own_arcs, work || other.work};
   }
 };
 

@@ -119,15 +119,16 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
     const std::size_t s = static_cast<std::size_t>(input.sheaf);
     Learner& learner = learners_[s];
     gradient().weight_bar.fill(S(0));
-    stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
-                                 [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); },
-                                 [&](Index block, int side, const Map& map, Map& map_bar) {
-                                   if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
-                                   P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
-                                   detail::load_lanes<size>(learner.raw(block, side), raw);
-                                   point_.backward(raw, map, map_bar, raw_bar);
-                                   detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
-                                 });
+    stack_[input.sheaf].backward(
+        execution, learner.edge_weights(), gradient(),
+        [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); },
+        [&](Index block, int side, const Map& map, Map& map_bar) {
+          if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
+          P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
+          detail::load_lanes<size>(learner.raw(block, side), raw);
+          point_.backward(raw, map, map_bar, raw_bar);
+          detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
+        });
     learner.set_edge_weights_bar(gradient().weight_bar);
     const DropoutLayer<S>& layer = inputs_[s];
     const bool dropped = layer.dropped();

@@ -147,9 +147,7 @@ class SheafBlocks {
   }
 
   /// The same for maps that are there.
-  void build(Execution execution, const S* weight) {
-    build(execution, weight, false, stored_maps());
-  }
+  void build(Execution execution, const S* weight) { build(execution, weight, false, stored_maps()); }
 
   /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners. Layers that read the
   /// scalings of both ends of an edge need it. backward() then expects of cut edges what flows through the part's own arcs,

@@ -63,7 +63,9 @@ class SheafLearner {
     return raw_.data() + lane_offset(block, side);
   }
   /// Their derivatives, to be filled before backward().
-  [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return work_->raw_bar->data() + lane_offset(block, side); }
+  [[nodiscard]] S* raw_bar(Index block, int side) noexcept {
+    return work_->raw_bar->data() + lane_offset(block, side);
+  }
   /// Edge weights, lanes-innermost, one per edge; null without them.
   [[nodiscard]] const S* edge_weights() const noexcept {
     return has_edge_weights() ? edge_weight_.data() : nullptr;
@@ -209,7 +211,7 @@ class SheafLearner {
             }
           }
           detail::lanes_to_rows<4>(bar, blocks_->lane_count(block),
-                           [&](int lane) { return arc_bar + arcs[lane] * half_ + column; });
+                                   [&](int lane) { return arc_bar + arcs[lane] * half_ + column; });
         }
       }
     }

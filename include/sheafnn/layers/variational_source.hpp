@@ -211,14 +211,14 @@ void VariationalSource<Posterior, S, Maps>::backward(Execution execution, const 
                                                      const MatrixView<S>&, const MatrixView<S>&,
                                                      const SheafSourceWeights<S>&) {
   const S share = posterior_.pair_share(log_ratio_weight);
-  stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
-                               [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); },
-                               [&](Index block, int side, const Map& map, Map& map_bar) {
-                                 if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
-                                 posterior_.sample_backward(input.noise, block, side,
-                                                            centre_.deviation(block, side, map),
-                                                            centre_.deviation_bar(block, side, map_bar), share);
-                               });
+  stack_[input.sheaf].backward(
+      execution, edge_weights(), gradient(),
+      [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); },
+      [&](Index block, int side, const Map& map, Map& map_bar) {
+        if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
+        posterior_.sample_backward(input.noise, block, side, centre_.deviation(block, side, map),
+                                   centre_.deviation_bar(block, side, map_bar), share);
+      });
 }
 
 template <class Posterior, class S, class Maps>
