@@ -178,7 +178,7 @@ TEST_CASE(
   using Rotations = sheafnn::SpecialOrthogonal<3>;
   const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 60, .splits = 1});
   const long nodes = data.node_count(), edges = data.graph.edge_count(), row = 3 * 8, number = sizeof(float);
-  const long small = 1 << 15;  // weights, their derivatives, and sums of groups of nodes
+  const long small = 3 << 14;  // weights, their derivatives, and sums of groups of nodes
   const long features = nodes * row * number, mask = nodes * row / 8;
   const long layer = 2 * features + mask + (edges * 9 + nodes * 2) * number;
   const auto more = [&]<class Model>() {
