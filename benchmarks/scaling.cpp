@@ -5,7 +5,7 @@
 ///
 ///     scaling [--edges E] [--threads N] [options of Google Benchmark]
 ///
-/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 15 GiB. Each size is measured
+/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 9 GiB. Each size is measured
 /// with one thread and with N (default 2). Sizes come in increasing order, because the system only knows the peak
 /// memory of a whole process.
 #include <benchmark/benchmark.h>
@@ -19,27 +19,14 @@
 #include <sheafnn/graph/synthetic.hpp>
 #include <vector>
 
+#include "support/heap.hpp"
 #include "support/measurement.hpp"
 #include "support/scaling_table.hpp"
-
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 
 namespace {
 
 using sheafnn::Index;
 using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;
-
-/// Bytes in use on the heap; 0 where the C library does not say.
-double heap_bytes() {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-  const struct mallinfo2 info = mallinfo2();
-  return static_cast<double>(info.uordblks + info.hblkhd);
-#else
-  return 0;
-#endif
-}
 
 /// Largest resident memory of this process so far, in MiB.
 double peak_mib() {
@@ -60,7 +47,7 @@ void run_step(benchmark::State& state, Index edges, int threads) {
   options.layers = 2;
   Model model(options);
   auto& parameters = model.parameters();
-  const double before = heap_bytes();
+  const double before = benchmarks::heap_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, threads);
   sheafnn::layers::Adam<float> adam(parameters.size(), 0.01);
   const sheafnn::Classification loss(data.labels);
@@ -78,7 +65,7 @@ void run_step(benchmark::State& state, Index edges, int threads) {
   };
   std::uint32_t epoch = 0;
   step(epoch++);
-  const double workspace = heap_bytes() - before;  // some buffers are taken when they are needed first
+  const double workspace = benchmarks::heap_bytes() - before;  // some buffers are taken when they are needed first
   seconds.clear();
   for (auto _ : state) {
     step(epoch++);

@@ -7,6 +7,7 @@
 #include "sheafnn/core/config.hpp"
 
 #if defined(SHEAFNN_TEST_OWN_MALLOC)
+#include <malloc.h>
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
@@ -19,7 +20,7 @@ void __libc_free(void*);
 namespace heap {
 namespace {
 
-std::atomic<long> requests = 0, failing_at = 0, live = 0;
+std::atomic<long> requests = 0, failing_at = 0, live = 0, bytes = 0;
 std::atomic<bool> all_later = false;
 
 /// Called once for every request. \returns whether it is to fail
@@ -29,9 +30,17 @@ bool request_fails() {
   const long request = ++requests;
   return at > 0 && (request == at || (request > at && all_later));
 }
+/// Counts a block that was granted (sign 1) or is given back (−1).
+void count(void* memory, int sign) {
+  if (memory == nullptr) return;
+  live += sign;
+#if defined(SHEAFNN_TEST_OWN_MALLOC)
+  bytes += sign * static_cast<long>(malloc_usable_size(memory));
+#endif
+}
 /// The block of a request that was granted.
 void* counted(void* memory) {
-  if (memory != nullptr) ++live;
+  count(memory, 1);
   return memory;
 }
 
@@ -48,6 +57,9 @@ long end_failing() {
   return requests;
 }
 long live_blocks() { return live; }
+#if defined(SHEAFNN_TEST_OWN_MALLOC)
+long live_bytes() { return bytes; }
+#endif
 
 namespace {
 
@@ -59,7 +71,7 @@ void* request(std::size_t size, std::size_t alignment) {
   return request_fails() ? nullptr : counted(std::aligned_alloc(alignment, size));
 }
 void release(void* memory) {
-  if (memory != nullptr) --live;
+  count(memory, -1);
   std::free(memory);
 }
 #endif
@@ -132,8 +144,9 @@ void* realloc(void* old, std::size_t size) {
     errno = ENOMEM;
     return nullptr;
   }
+  heap::count(old, -1);
   void* memory = __libc_realloc(old, size);
-  if (memory == nullptr && size == 0) --heap::live;
+  heap::count(memory == nullptr && size > 0 ? old : memory, 1);
   return memory;
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
@@ -147,8 +160,7 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
   return 0;
 }
 void free(void* memory) {
-  if (memory == nullptr) return;
-  --heap::live;
+  heap::count(memory, -1);
   __libc_free(memory);
 }
 

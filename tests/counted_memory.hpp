@@ -32,5 +32,9 @@ void begin_failing(long n, Failing which);
 long end_failing();
 /// Blocks that are allocated and not yet freed; where malloc cannot be replaced, blocks of operator new alone.
 [[nodiscard]] long live_blocks();
+#if defined(SHEAFNN_TEST_OWN_MALLOC)
+/// Their bytes, as many as the C library gave.
+[[nodiscard]] long live_bytes();
+#endif
 
 }  // namespace heap

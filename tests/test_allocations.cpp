@@ -149,7 +149,51 @@ void check_flow() {
   CHECK(allocations_of_epochs<Model>(one_step, sampling, 1) == 0);
 }
 
+#if defined(SHEAFNN_TEST_OWN_MALLOC)
+/// Bytes of a network after a training step.
+template <class Model>
+long bytes_of_network(const sheafnn::Dataset& data, Index layers) {
+  ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+  options.channels = 8;
+  options.layers = layers;
+  const Model model(options, 1);
+  const std::vector<std::int32_t>& nodes = data.splits[0].train;
+  const sheafnn::Classification loss(data.labels);
+  const long before = heap::live_bytes();
+  sheafnn::Network<Model> network(model, data.graph, data.features, 1);
+  static_cast<void>(sheafnn::elbo(network,
+                                  {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes}, loss,
+                                  nodes, {}));
+  return heap::live_bytes() - before;
+}
+#endif
+
 }  // namespace
+
+#if defined(SHEAFNN_TEST_OWN_MALLOC)
+TEST_CASE(
+    "a layer more takes memory for two arrays of features, its mask, its transports and what its learner keeps") {
+  using Rotations = sheafnn::SpecialOrthogonal<3>;
+  const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 60, .splits = 1});
+  const long nodes = data.node_count(), edges = data.graph.edge_count(), row = 3 * 8, number = sizeof(float);
+  const long small = 3 << 14;  // weights, their derivatives, and sums of groups of nodes
+  const long features = nodes * row * number, mask = nodes * row / 8;
+  const long layer = 2 * features + mask + (edges * 9 + nodes * 2) * number;
+  const auto more = [&]<class Model>() {
+    return (bytes_of_network<Model>(data, 4) - bytes_of_network<Model>(data, 2)) / 2;
+  };
+  const long bayesian = more.template operator()<Bsnn<Rotations>>();
+  CHECK(bayesian >= layer);
+  CHECK(bayesian <= layer + small);
+  // One learner per layer: dropout of its input, raw outputs of three numbers, two factors, the weight and its derivative.
+  const long learner = features + mask + edges * (2 * 3 + 2 + 2) * number;
+  const long deterministic = more.template operator()<Nsd<Rotations>>();
+  CHECK(deterministic >= layer + learner);
+  CHECK(deterministic <= layer + learner + small);
+}
+#endif
 
 TEST_CASE(
     "memory of Buffers is kept for the next ones in its thread, and given back when no use needs it for long") {

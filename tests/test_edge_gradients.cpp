@@ -195,24 +195,26 @@ TEST_CASE("an edge has the network's maps") {
   sheafnn::add_pair_head(model, {.score = PairScore::energy});
   sheafnn::Network<Model> network(model, task.graph, task.sparse);
   const auto y = network.begin({.keep = true}).draw().view();
-  // The outputs' energy under the last sheaf, from its own blocks, edge by edge.
-  const auto& sheaves = network.sheaf_source().stack();
-  const auto& sheaf = sheaves[sheaves.count() - 1];
+  // The outputs' energy under the last sheaf, edge by edge.
+  const auto& source = network.sheaf_source();
   sheafnn::layers::EdgeBlocks<double> blocks(task.graph);
   sheafnn::PairScorer<Model> scorer;
   scorer.begin(network, {.score = PairScore::energy}, {task.graph.edges().begin(), task.graph.edges().end()});
   const auto scores = scorer.scores(network, y);
   constexpr int width = sheafnn::layers::EdgeBlocks<double>::width;
   for (Index e = 0; e < task.graph.edge_count(); ++e) {
+    typename std::remove_cvref_t<decltype(source)>::Map map[2];
+    source.map_block(source.stack().count() - 1, e / width, map);
     double energy = 0;
     for (int i = 0; i < 2; ++i) {
       for (Index c = 0; c < 2; ++c) {
         double r = 0;
         for (int side = 0; side < 2; ++side) {
           const Index node = side == 0 ? task.graph.edge(e).u : task.graph.edge(e).v;
-          for (int j = 0; j < 2; ++j) {  // maps lie column by column
-            r += (side == 0 ? 1 : -1) * sheaf.maps(e / width, side)[(j * 2 + i) * width + e % width] *
-                 y(node, 2 * j + c);
+          for (int j = 0; j < 2; ++j) {
+            double entry[width];
+            map[side](i, j).store(entry);
+            r += (side == 0 ? 1 : -1) * entry[e % width] * y(node, 2 * j + c);
           }
         }
         energy += r * r;

@@ -129,8 +129,7 @@ struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
     return {.sheaf = l,
             .x = {},
             .dropout = {},
-            .noise = {pass.of_sheaf(l, sample), this->explicit_noise(l, sheaf_count())},
-            .keep = pass.keeps()};
+            .noise = {pass.of_sheaf(l, sample), this->explicit_noise(l, sheaf_count())}};
   }
   /// X_{L+1} and the outputs.
   void compute_outputs() {

@@ -195,7 +195,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
 
   /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
-  void accumulate_layers(bool /*sheaf_begun*/) {
+  void accumulate_layers(const FeatureView<S>& /*last_bar()*/, bool /*sheaf_begun*/) {
     diffuse_backward();
     if (first_sample) {
       std::swap(x_bar, embedding_bar);

@@ -31,6 +31,7 @@ struct FlowWeights {
       : of(model.layer_setting()) {}
 
   [[nodiscard]] LayerReads reads() const noexcept { return {}; }
+  [[nodiscard]] bool wrapped() const noexcept { return false; }
   template <class Use>
   void for_masks(const Use&) const {}
   template <class T>

@@ -134,7 +134,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   /// Where the derivative of X_{L+1} belongs.
   [[nodiscard]] FeatureView<S> last_bar() { return view(bar).first(nodes.count()); }
   /// Computes the derivative of X_1 from the derivative in last_bar(), and adds it to embedding_bar.
-  void accumulate_layers(bool /*sheaf_begun*/) {
+  void accumulate_layers(const FeatureView<S>& /*last_bar()*/, bool /*sheaf_begun*/) {
     for (Index l = layer_count(); l-- > 0;) {
       const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
       const bool shares_sheaf = l + 1 < layer_count() && l + 1 >= sheaf_count();  // with the layer after it
@@ -205,8 +205,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
     return {l,
             x.rows(),
             pass.of_learner(l, sample),
-            {pass.of_sheaf(l, sample), this->explicit_noise(l, sheaf_count())},
-            pass.keeps()};
+            {pass.of_sheaf(l, sample), this->explicit_noise(l, sheaf_count())}};
   }
   /// Computes the derivatives of Q's parameters, or of X_l and the learner's weights, from the derivatives of a sheaf.
   void sheaf_backward(Index l) {

@@ -134,6 +134,7 @@ class LayerStack {
       else if (reads.blocks)
         sharing = of.number;
       reads_ = reads_.with(reads);
+      wrapped_ = model.options().layer_norm || stalks != nullptr;
       if (model.options().layer_norm) {
         layer = std::make_unique<NormedLayer<Family, S>>(std::move(layer), graph.node_count(), shape.row());
       }
@@ -155,6 +156,8 @@ class LayerStack {
   [[nodiscard]] Layer<Family, S>& operator[](Index l) const noexcept {
     return *layers_[static_cast<std::size_t>(l)];
   }
+  /// Do layers go around others, and write derivatives to scratch[0] before these read Y?
+  [[nodiscard]] bool wrapped() const noexcept { return wrapped_; }
   /// What at least one of the layers reads.
   [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
   /// Calls use(l, mask) for the dropouts of the layers' inputs.
@@ -170,7 +173,8 @@ class LayerStack {
 
  private:
   std::vector<std::unique_ptr<Layer<Family, S>>> layers_;
-  LayerReads reads_ = {.blocks = false};
+  bool wrapped_ = false;
+  LayerReads reads_ = {.blocks = false, .work = false};
 };
 
 }  // namespace detail

@@ -15,7 +15,7 @@ namespace sheafnn::detail {
 ///                - set_pass(pass): checks and takes a pass;
 ///                - embed(): X_1 and, of Bayesian models, the posterior. Of steps that share embeddings it computes H
 ///                  only, start_from_encoder() goes on from that, and take(steps) from what others have computed;
-///                - accumulate_layers(sheaf_begun): adds to the derivatives of the layers' weights, of the posterior's
+///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the layers' weights, of the posterior's
 ///                  parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
@@ -23,6 +23,7 @@ namespace sheafnn::detail {
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
 ///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
+///                  optionally readout_bar(): where the readout writes it;
 ///                - encodes_twice(): has the learner an encoder of its own?
 ///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights
@@ -36,7 +37,8 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
  public:
   using typename Passes::Model, typename Passes::S;
 
-  /// X_{l+1} after l layers of the last draw, at all nodes, valid until the next pass. It is X_1 for l = 0.
+  /// X_{l+1} after l layers of the last draw, at all nodes, valid until the next pass, or X_{L+1} until the backward pass. It is
+  /// X_1 for l = 0.
   /// \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
@@ -87,7 +89,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     return this->template begun<true>();
   }
   /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept requires Steps::takes_embeddings {
+  [[nodiscard]] FeatureView<S> features_bar() requires Steps::takes_embeddings {
     return steps_.last_bar();
   }
 
@@ -117,10 +119,11 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
     if constexpr (Steps::takes_embeddings) {
+      const FeatureView<S> bar = readout_bar();
       steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
-                             steps_.features_after(steps_.layer_count()).rows(), outputs_bar,
-                             steps_.last_bar().rows(), steps_.weights_bar.readout, steps_.weights_bar.output);
-      steps_.accumulate_layers(false);
+                             steps_.features_after(steps_.layer_count()).rows(), outputs_bar, bar.rows(),
+                             steps_.weights_bar.readout, steps_.weights_bar.output);
+      steps_.accumulate_layers(bar, false);
     } else {
       steps_.accumulate(outputs_bar);
     }
@@ -132,7 +135,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     const FeatureView<S> bar = steps_.last_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
     if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
-    steps_.accumulate_layers(sheaf_begun);
+    steps_.accumulate_layers(bar, sheaf_begun);
     steps_.first_sample = steps_.kept = false;
   }
   /// Completes gradient() from the sums of accumulate(). \returns the KL term, the mean over the variables that are drawn
@@ -150,6 +153,13 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   }
 
  private:
+  [[nodiscard]] FeatureView<S> readout_bar() {
+    if constexpr (requires { steps_.readout_bar(); }) {
+      return steps_.readout_bar();
+    } else {
+      return steps_.last_bar();
+    }
+  }
   /// What finish_backward() begins with. \throws std::logic_error
   void end_backward() {
     this->check_finish();

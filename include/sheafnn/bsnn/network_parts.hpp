@@ -93,10 +93,6 @@ struct NetworkParts
     const LayerReads reads = layers.reads();
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     if (reads.own_arcs) source.stack().take_own_arcs();
-    for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
-      buffer->resize(graph.node_count() * shape.row(), to_be_written);
-      clear_halo(graph, buffer->data(), shape.row());
-    }
     if constexpr (requires { of.options().directed; }) {
       if (parts_of(of.options().layer) == 2) {
         complex.emplace(graph.node_count(), shape.coordinates, shape.channels,
@@ -125,7 +121,22 @@ struct NetworkParts
   [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) noexcept {
     return {buffer.data(), graph.node_count(), shape.coordinates, shape.channels};
   }
-  [[nodiscard]] FeatureView<S> scratch(int i) noexcept { return view(scratch_[i]); }
+  /// Memory to work in, taken when it is first asked for.
+  [[nodiscard]] FeatureView<S> scratch(int i) {
+    take(scratch_[i]);
+    return view(scratch_[i]);
+  }
+  /// W and Y of all layers; null where each has its own: on parts of a graph, whose halo they would exchange again.
+  [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
+    return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
+  }
+  /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
+  [[nodiscard]] FeatureView<S> forward_scratch() {
+    return shared_rows() == nullptr ? scratch(0) : view(rows().scaled);
+  }
+  [[nodiscard]] FeatureView<S> backward_scratch() {
+    return shared_rows() == nullptr || layers.wrapped() ? scratch(0) : view(rows().mixed);
+  }
   [[nodiscard]] FeatureView<S> x_bar_view() noexcept { return view(x_bar); }
   [[nodiscard]] FeatureView<S> embedding_bar_view() noexcept { return view(embedding_bar); }
   /// Where layer l adds the derivative of the input of the layer before it. Empty if no layer reads that input again.
@@ -156,13 +167,17 @@ struct NetworkParts
     const NetworkWeights<ParameterSlot>& at = model.layout().at;
     clear_but(model.parameters(), {at.encoder.weight, at.sheaf_encoder.weight}, gradient);
   }
-  /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar.
+  /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar. Takes the memory of both derivatives,
+  /// which is one array if only one sample is added and no layer reads X_1.
   ///
   /// \returns whether add_embedding_bar() overwrites embedding_bar, because nothing was added before
   bool begin_embedding_bar(Execution execution, bool first_sample) {
-    const bool added = layers.reads().first;
+    const bool added = layers.reads().first, overwrites = first_sample && !added;
+    if (overwrites && x_bar.empty()) std::swap(x_bar, embedding_bar);
+    take(x_bar);
+    if (!overwrites) take(embedding_bar);
     if (first_sample && added) clear(execution, embedding_bar);
-    return first_sample && !added;
+    return overwrites;
   }
   /// embedding_bar (+)= x_bar.
   void add_embedding_bar(Execution execution, bool overwrites) {
@@ -199,6 +214,16 @@ struct NetworkParts
   Buffer<S> x_bar, embedding_bar;          ///< derivatives of X_l, and of X_1
 
  private:
+  [[nodiscard]] SharedRows<S>& rows() {
+    rows_.take(graph.node_count() * shape.row());
+    return rows_;
+  }
+  /// Makes the buffer n × h, if it is not; rows of the halo are 0.
+  void take(Buffer<S>& buffer) {
+    if (!buffer.empty()) return;
+    buffer.resize(graph.node_count() * shape.row(), to_be_written);
+    clear_halo(graph, buffer.data(), shape.row());
+  }
   static void clear(Execution execution, Buffer<S>& buffer) {
     parallel_for(execution, buffer.size(), 4096,
                  [&](Index begin, Index end) { std::fill(buffer.data() + begin, buffer.data() + end, S(0)); });
@@ -244,6 +269,7 @@ struct NetworkParts
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
+  SharedRows<S> rows_;
   Buffer<S> before_bar_[2];  ///< of layers with even and odd numbers
 };
 

@@ -59,16 +59,21 @@ struct NetworkSteps : NetworkParts<ModelType> {
       x = diffuse(l, x);                               // X_{l+2}
     }
   }
-  /// Where the derivative of X_{L+1} belongs.
-  [[nodiscard]] FeatureView<S> last_bar() noexcept { return this->scratch(0).first(nodes.count()); }
-  /// Computes the derivative of X_1 from the derivative in last_bar(), and adds it over the samples.
+  /// Where the derivative of X_{L+1} belongs that comes from outside.
+  [[nodiscard]] FeatureView<S> last_bar() { return this->scratch(0).first(nodes.count()); }
+  /// Where the readout writes it: in the place of X_{L+1}, where nothing else reads that.
+  [[nodiscard]] FeatureView<S> readout_bar() {
+    const FeatureView<S> place = this->layers[this->layer_count() - 1].output_place();
+    // The readout reads X_{L+1} last where it writes the derivative, if it has no hidden layers.
+    return place.data() == nullptr || this->model.options().readout_layers > 1 ? last_bar() : place;
+  }
+  /// Computes the derivative of X_1 from the derivative of X_{L+1}, and adds it over the samples.
   ///
   /// \param sheaf_begun  has a step after the layers begun the derivative of the last sheaf?
-  void accumulate_layers(bool sheaf_begun) {
+  void accumulate_layers(FeatureView<S> bar, bool sheaf_begun) {
     sheaf_gradient_begun = sheaf_begun;
     const bool overwrites = this->begin_embedding_bar(execution, first_sample);
     this->clear_before_bars(execution);
-    FeatureView<S> bar = last_bar();
     for (Index l = this->layer_count(); l-- > 0;) {
       diffuse_backward(l, bar);
       if (l < this->sheaf_count()) sheaf_backward(l);
@@ -96,10 +101,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
                              .dropout = pass.of_layer(l, sample),
                              .training = pass.keeps(),
                              .mixing = l == 0 ? first_mixing : MixedFeatures::compute,
-                             .scratch = this->scratch(0),
+                             .scratch = this->forward_scratch(),
                              .filter = this->weights.filter,
                              .before = l > 1 ? this->layers[l - 2].output() : start_features(),
-                             .noise = layer_noise(l)});
+                             .noise = layer_noise(l),
+                             .rows = this->shared_rows()});
     return this->layers[l].output();
   }
 
@@ -115,18 +121,19 @@ struct NetworkSteps : NetworkParts<ModelType> {
       shares_sheaf = true;
     }
     kl_of_layers += sample_share() * this->layers[l].kl();
-    this->layers[l].backward({.execution = execution,
-                              .sheaf = this->sheaf_of(l),
-                              .sheaf_gradient = this->source.gradient(),
-                              .accumulate = shares_sheaf,
-                              .output_bar = bar,
-                              .x_bar = this->x_bar_view(),
-                              .first_bar = this->embedding_bar_view(),
-                              .scratch = {this->scratch(0), this->scratch(1)},
-                              .filter = this->weights.filter,
-                              .filter_bar = this->weights_bar.filter,
-                              .before_bar = this->before_bar_view(l),
-                              .kl_weight = sample_share() * options.kl_weight});
+    this->layers[l].backward(
+        {.execution = execution,
+         .sheaf = this->sheaf_of(l),
+         .sheaf_gradient = this->source.gradient(),
+         .accumulate = shares_sheaf,
+         .output_bar = bar,
+         .x_bar = this->x_bar_view(),
+         .first_bar = this->embedding_bar_view(),
+         .scratch = {this->backward_scratch(), this->layers.reads().work ? this->scratch(1) : FeatureView<S>()},
+         .filter = this->weights.filter,
+         .filter_bar = this->weights_bar.filter,
+         .before_bar = this->before_bar_view(l),
+         .kl_weight = sample_share() * options.kl_weight});
   }
   /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
   /// the blocks of F^{l+1}.
@@ -137,7 +144,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       if (!closed_form) kl += share * this->source.log_ratio(execution, read);
     }
     this->source.backward(execution, this->source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
-                          this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+                          this->x_bar_view().rows(), this->backward_scratch().rows(), this->source_weights_bar());
     if constexpr (!Parts::is_sampled) {
       if (l + 1 == this->sheaf_count() && std::exchange(learner_bar_begun, false)) {
         add_array(execution, learner_bar.size(), learner_bar.data(), this->x_bar_view().data());
@@ -241,7 +248,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   [[nodiscard]] NodeSelection all_nodes() const { return NodeSelection(this->graph.node_count()); }
   /// A buffer of n × h.
   [[nodiscard]] MatrixView<S> embedding_work() {
-    return {this->scratch(0).data(), this->graph.node_count(), this->embedding_width()};
+    return {this->backward_scratch().data(), this->graph.node_count(), this->embedding_width()};
   }
   /// Is the posterior independent of embeddings with dropout, because its learner has a separate encoder?
   [[nodiscard]] bool shares_posterior() const {
@@ -255,8 +262,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     SheafInput<S> r{.sheaf = l,
                     .x = x.rows(),
                     .dropout = pass.of_learner(l, sample),
-                    .noise = {pass.of_sheaf(l, sample)},
-                    .keep = pass.keeps()};
+                    .noise = {pass.of_sheaf(l, sample)}};
     r.noise.values = this->explicit_noise(l, this->sheaf_count());
     return r;
   }

@@ -268,7 +268,7 @@ struct DiffusionSteps {
 /// W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (W̄_u Y_uᵀ, added to the gradient from Z = S R).
 ///
 /// \param from, to    the nodes from `from` to `to` − 1, and the edges from them to larger ones
-/// \param y_bar       n × d' × f, overwritten
+/// \param y_bar       n × d' × f, overwritten; may be steps.y
 /// \param accumulate  add to the gradients of L_uv and D_u instead of overwriting them
 template <class Family, class S>
 void apply_laplacian_backward(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,

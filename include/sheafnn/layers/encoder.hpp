@@ -84,7 +84,7 @@ class Encoder {
   Buffer<S> clean_;          ///< the same for features without dropout, allocated when first needed
   Buffer<S> work_;           ///< of the input layer
   DropoutMask mask_;
-  Buffer<S> output_;
+  Buffer<S> output_;  ///< after dropout, allocated when first needed
   const S* used_values_ = nullptr;
   S factor_ = S(1);
   bool entries_dropped_ = false, output_is_activated_ = true;
@@ -97,8 +97,7 @@ Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const E
       options_{checked_extent("width", options.width), options.activation, options.degrees, options.rectified},
       entries_(input.entries()),
       activated_(input.rows() * options.width, to_be_written),
-      mask_(input.rows() * options.width),
-      output_(input.rows() * options.width, to_be_written) {
+      mask_(input.rows() * options.width) {
   if (graph.node_count() != input.rows()) {
     throw_invalid_argument("nodes of the graph", graph.node_count(),
                            detail::concat("the features have ", input.rows(), " rows"));
@@ -120,7 +119,10 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
   const bool clean_apart = with_clean && entries_dropped_;
   output_is_activated_ = !dropout.active();
   factor_ = static_cast<S>(dropout.scale());
-  if (dropout.active()) mask_.draw(execution, dropout);
+  if (dropout.active()) {
+    mask_.draw(execution, dropout);
+    if (output_.empty()) output_.resize(n * width, to_be_written);
+  }
   const auto activate = [&](Index u, S* row) {
     detail::for_tiles<S>(0, width, [&]<class T>(auto c) {
       T value = c.load(row + c);

@@ -53,7 +53,7 @@ class FeatureMixing {
   /// \param left, right  are there A (d' × d') and B (f × f)?
   FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right);
 
-  /// Y, n × d' × f, if the last forward() kept it; otherwise unspecified numbers.
+  /// Y, n × d' × f, if the last forward() kept it; otherwise null.
   [[nodiscard]] const S* output() const noexcept { return output_; }
 
   /// Computes output() from x, which must not change until backward().
@@ -65,11 +65,19 @@ class FeatureMixing {
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
                bool keep, const Finish& finish, const Prepare& prepare = {}) {
     begin(execution, weights, x, dropout);
-    output_ = passes_on() ? x : mixed_.data();
-    parallel_for(execution, chunks_.nodes, 16, [&](Index first, Index last) {
-      forward_rows(weights, first, last, keep ? mixed_.data() : nullptr, finish, prepare);
-    });
+    output_ = passes_on() ? x : keep ? buffer() : nullptr;
+    forward_again(execution, weights, finish, prepare);
   }
+  /// The same once more, where output() was overwritten, with the same features and dropout.
+  template <class Finish, class Prepare = detail::NothingToPrepare>
+  void forward_again(Execution execution, const DiffusionWeights<const S>& weights, const Finish& finish,
+                     const Prepare& prepare = {}) {
+    S* const mixed = passes_on() || output_ == nullptr ? nullptr : buffer();
+    parallel_for(execution, chunks_.nodes, 16,
+                 [&](Index first, Index last) { forward_rows(weights, first, last, mixed, finish, prepare); });
+  }
+  /// From now on keeps output() in this memory, n × d' × f; null: in a buffer of its own.
+  void keep_in(S* rows) noexcept { rows_ = rows; }
 
   // The same for some nodes, by the calling thread, without dropout; after begin().
 
@@ -83,8 +91,12 @@ class FeatureMixing {
     if (right_)
       detail::transpose_into(channels_, channels_, weights.right.data(), right_transposed_.data(), channels_);
   }
-  /// A buffer of the layer's own for Y.
-  [[nodiscard]] S* buffer() noexcept { return mixed_.data(); }
+  /// Memory for Y.
+  [[nodiscard]] S* buffer() {
+    if (rows_ != nullptr) return rows_;
+    if (mixed_.empty()) mixed_.resize(chunks_.nodes * coordinates_ * channels_, to_be_written);
+    return mixed_.data();
+  }
   /// Is Y = X, which is then not written?
   [[nodiscard]] bool passes_on() const noexcept { return !dropped_ && !left_ && !right_; }
   /// Y at nodes [begin, end). \param mixed  n × d' × f, whose rows are written; null: only `finish` sees them
@@ -259,7 +271,8 @@ class FeatureMixing {
   Index group_ = 1;  ///< nodes treated at a time
   NodeChunks chunks_;
   DropoutMask mask_;
-  Buffer<S> mixed_;
+  Buffer<S> mixed_;    ///< taken when it is first needed
+  S* rows_ = nullptr;  ///< keep_in()
   Buffer<S> right_transposed_;
   Buffer<S> partial_;  ///< per chunk of nodes: derivatives of A and B
   const S* input_ = nullptr;
@@ -276,7 +289,6 @@ FeatureMixing<S>::FeatureMixing(Index nodes, Index coordinates, Index channels, 
       right_(right),
       group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
       mask_(nodes * coordinates * channels),
-      mixed_(nodes * coordinates * channels, to_be_written),
       right_transposed_(right ? channels * channels : 0) {
   chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
   partial_.resize(chunks_.count * partial_size());

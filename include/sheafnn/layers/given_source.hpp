@@ -71,7 +71,7 @@ template <RestrictionMapFamily Family, class S>
 GivenSource<Family, S>::GivenSource(const Graph& graph, const EdgeBlocks<S>& blocks,
                                     const GivenMaps<Family>& given, Index sheaves, Normalisation normalisation,
                                     const SheafLearnerOptions&)
-    : stack_(graph, blocks, checked_count(graph, given, sheaves), normalisation),
+    : stack_(graph, blocks, checked_count(graph, given, sheaves), normalisation, true),
       weights_(static_cast<std::size_t>(given.count())),
       built_(weights_.size(), false) {
   for (Index s = 0; s < given.count(); ++s) {

@@ -101,9 +101,9 @@ class IncidenceSheaf {
   /// numbers.
   ///
   /// \param use  called as use(block, side, map, map_bar) for every block and side's Map and its derivative
-  template <class Use>
+  template <class Fill, class Use>
   void backward(Execution execution, const S* /*edge weights*/, IncidenceSheafGradient<Family, S>& gradient,
-                const Use& use) const {
+                const Fill& /*gives the maps again*/, const Use& use) const {
     scalings_.backward(execution, hypergraph_->node_count(), gradient.scale_bar.data(),
                        gradient.degree_bar.data());
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {

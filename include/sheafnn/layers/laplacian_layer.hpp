@@ -73,6 +73,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
                         with_before = kernels::reads_before<Equation<S>>, mixes = kernels::mixes<Equation<S>>,
                         with_mixed = kernels::reads_mixed<Equation<S>>, has_bias = kernels::has_bias<Equation<S>>;
   static_assert(mixes || !(with_mixed || has_bias), "only equations that mix have Y and a bias");
+  static constexpr bool shares_rows = mixes && !with_mixed;  // Y is read by the backward pass of Δ alone
 
  public:
   static constexpr LayerForm form = FormOf;
@@ -96,7 +97,10 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   LaplacianLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
   [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
-  [[nodiscard]] LayerReads reads() const noexcept override { return {.first = with_first, .before = with_before}; }
+  [[nodiscard]] LayerReads reads() const noexcept override {
+    return {.first = with_first, .before = with_before, .work = !shares_rows};
+  }
+  [[nodiscard]] FeatureView<S> output_place() noexcept override { return this->at_nodes(output_); }
 
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void forward(const LayerCall<Family, S>& call) override {
@@ -106,14 +110,15 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     input_ = call.x.data();
     first_ = call.first.data();
     before_ = call.before.data();
-    step_.begin(call);
+    take_rows(call);
+    step_.begin(call, rows_ != nullptr ? rows_->scaled.data() : nullptr);
     if (!call.training && call.mixing == MixedFeatures::reuse) {
       step_.scale(call, mixing_.output());
     } else {
       const bool keep =
           !mixes || with_mixed || call.training || call.mixing == MixedFeatures::compute_and_keep;
       mixing_.forward(call.execution, mixing_of(weights_), input_, call.active_dropout(), keep,
-                      [&](Index first, Index nodes, const S* y) { step_.scale(call.sheaf, first, nodes, y); });
+                      scaling(call.sheaf));
     }
     const Rates rates = this->rates();
     const bool activation = setting_.diffusion.activation;
@@ -130,10 +135,13 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     weights_bar_.check(setting_);
     const Index row = diffusion_->row();
     const Rates rates = this->rates();
+    if (rows_ != nullptr && rows_->owner != this)
+      mixing_.forward_again(call.execution, mixing_of(weights_), scaling(call.sheaf));
     S *const x_bar = call.x_bar.data(), *const through = call.scratch[0].data();
     end_backward(call, rates);
     add_sums(rates);
     step_.end_backward(call, through);
+    if (rows_ != nullptr) rows_->owner = nullptr;  // `through` may be in the place of Y
     if constexpr (mixes && !with_mixed) {
       mixing_.backward(call.execution, mixing_of(weights_), detail::unit_gain<S>.data(), through, x_bar,
                        mixing_of(weights_bar_));
@@ -145,6 +153,20 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   }
 
  private:
+  /// The memory for W and Y of this pass.
+  void take_rows(const LayerCall<Family, S>& call) {
+    rows_ = shares_rows ? call.rows : nullptr;
+    mixing_.keep_in(nullptr);
+    if (rows_ == nullptr) return;
+    rows_->take(graph_->node_count() * diffusion_->row());
+    rows_->owner = this;
+    mixing_.keep_in(rows_->mixed.data());
+  }
+  /// W from rows of Y.
+  [[nodiscard]] auto scaling(const SheafBlocks<Family, S>& sheaf) {
+    return [this, &sheaf](Index first, Index nodes, const S* y) { step_.scale(sheaf, first, nodes, y); };
+  }
+
   struct Rates {
     S of[max_coordinates][room] = {};
   };
@@ -246,6 +268,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   FeatureMixing<S> mixing_;  ///< Y, which is X̃ where the equation does not mix
   LaplacianStep<Family, S> step_;
   Buffer<S> partial_;  ///< per chunk of nodes: derivatives of the rates, then of b
+  SharedRows<S>* rows_ = nullptr;  ///< of the last pass
   const S *input_ = nullptr, *first_ = nullptr, *before_ = nullptr;
 };
 

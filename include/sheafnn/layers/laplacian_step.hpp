@@ -44,9 +44,7 @@ class LaplacianStep {
       : graph_(&graph),
         shape_(&shape),
         keep_(is_learned<Family> || gives_z),
-        scaled_(graph.node_count() * shape.row(), to_be_written),
-        diffused_(keep_ ? scaled_.size() : 0, to_be_written) {
-    detail::clear_halo(graph, scaled_.data(), shape.row());
+        diffused_(keep_ ? graph.node_count() * shape.row() : 0, to_be_written) {
     if (keep_) detail::clear_halo(graph, diffused_.data(), shape.row());
   }
 
@@ -89,9 +87,17 @@ class LaplacianStep {
   }
 
   /// Begins a forward pass. An evaluation keeps nothing.
-  void begin(const LayerCall<Family, S>& call) {
+  ///
+  /// \param scaled  memory for the W of a training pass, n × d' × f, which end_backward() reads; null: the step's own
+  void begin(const LayerCall<Family, S>& call, S* scaled = nullptr) {
     nodes_ = call.nodes;
-    w_ = call.training ? scaled_.data() : call.scratch.data();
+    w_ = call.scratch.data();
+    if (!call.training) return;
+    if (scaled == nullptr && scaled_.empty()) {
+      scaled_.resize(graph_->node_count() * shape_->row(), to_be_written);
+      detail::clear_halo(*graph_, scaled_.data(), shape_->row());
+    }
+    w_ = scaled != nullptr ? scaled : scaled_.data();
   }
   /// W = S X, a step before diffuse(), for the rows x of `count` own nodes from `first` on.
   void scale(const SheafBlocks<Family, S>& sheaf, Index first, Index count, const S* x) {
@@ -124,7 +130,7 @@ class LaplacianStep {
                                             value(c, in + k * f, i + k, z[k]);
                                         if (keep) {
                                           SHEAFNN_UNROLL for (int k = 0; k < N; ++k)
-                                              c.store(diffused + at + k * f, r[k]);
+                                              c.store(diffused + in + k * f, r[k]);
                                         }
                                         SHEAFNN_UNROLL for (int k = 0; k < N; ++k)
                                             c.store(out + at + k * f, values[k]);
@@ -134,8 +140,9 @@ class LaplacianStep {
 
   /// The partition of the own nodes for sums over them, which do not depend on the number of threads.
   [[nodiscard]] NodeChunks chunks() const noexcept { return detail::chunks_of_groups(graph_->own_node_count()); }
-  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: r̄ = S z̄ into
-  /// call.scratch[1], and S̄_u (+)= z̄_u r_uᵀ. Where the pass computed nothing, x_bar becomes 0.
+  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: r̄ = S z̄, and S̄_u (+)= z̄_u r_uᵀ.
+  ///
+  /// r̄ goes to call.scratch[1], or where that is empty to the place of R. Where the pass computed nothing, x_bar becomes 0.
   ///
   ///     step.begin_backward<true>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
   ///       T sum = T(S(0));  // over the nodes, at channels of this tile
@@ -152,10 +159,10 @@ class LaplacianStep {
   /// \tparam WithZ  z is handed over; otherwise it is unspecified
   template <bool WithZ, class Each>
   void begin_backward(const LayerBackwardCall<Family, S>& call, Index begin, Index end, S* x_bar,
-                      const Each& each) const {
+                      const Each& each) {
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = shape_->channels, row = shape_->row();
-    S* const r_bar = call.scratch[1].data();
+    S* const r_bar = r_bar_of(call);
     detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
       const bool add = call.accumulate || c > 0;
       each.template operator()<T>([&](const auto& z_bar) {
@@ -169,7 +176,7 @@ class LaplacianStep {
           }
           const Index at = index++ * row + c;
           detail::scaling_backward<Family, WithZ>(c, *shape_, call.sheaf, u,
-                                                  keep_ ? diffused_.data() + at : nullptr, r_bar + in, scale_bar,
+                                                  keep_ ? diffused_.data() + in : nullptr, r_bar + in, scale_bar,
                                                   add, [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
                                                     return z_bar(c, in + i * f, at + i * f, i, z);
                                                   });
@@ -180,23 +187,28 @@ class LaplacianStep {
   /// The second half, after the first one at all own nodes: the derivative of x, and the rest of the derivatives of the sheaf's
   /// blocks.
   ///
-  /// \param x_bar  n × d' × f, overwritten at own nodes
+  /// \param x_bar  n × d' × f, overwritten at own nodes; may be the x of diffuse()
   SHEAFNN_NOINLINE void end_backward(const LayerBackwardCall<Family, S>& call, S* x_bar) {
-    S* const r_bar = call.scratch[1].data();
+    S* const r_bar = r_bar_of(call);
     detail::with_halo(*graph_, NodeSelection(graph_->node_count()), r_bar, shape_->row(),
                       [&](Index from, Index to) {
                         detail::apply_laplacian_backward<Family>(call.execution, *graph_, *shape_, call.sheaf,
-                                                                 from, to, {input_, scaled_.data(), r_bar}, x_bar,
+                                                                 from, to, {input_, w_, r_bar}, x_bar,
                                                                  call.sheaf_gradient, call.accumulate);
                       });
   }
 
  private:
+  /// Unchecked: R is kept where scratch[1] is empty.
+  [[nodiscard]] S* r_bar_of(const LayerBackwardCall<Family, S>& call) noexcept {
+    return call.scratch[1].data() == nullptr ? diffused_.data() : call.scratch[1].data();
+  }
+
   const Graph* graph_;
   const DiffusionShape<S>* shape_;
   bool keep_;
-  Buffer<S> scaled_;    ///< W = S X of a training pass
-  Buffer<S> diffused_;  ///< R = L W, where it is kept
+  Buffer<S> scaled_;    ///< W = S X of a training pass, where there is no other memory for it
+  Buffer<S> diffused_;  ///< R = L W at the nodes of the pass, where it is kept
   S* w_ = nullptr;      ///< W of the last pass
   const S* input_ = nullptr;
   NodeSelection nodes_;

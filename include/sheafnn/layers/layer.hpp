@@ -35,6 +35,20 @@ namespace sheafnn::layers {
 /// what the last evaluation kept.
 enum class MixedFeatures { compute, compute_and_keep, reuse };
 
+/// W = S Y and Y, which the backward pass of a layer reads. Layers of one stack write them to the same memory; a layer whose
+/// numbers were overwritten computes them again.
+template <class S>
+struct SharedRows {
+  /// Unchecked: the same size in all calls.
+  void take(Index size) {
+    if (!scaled.empty()) return;
+    scaled.resize(size, to_be_written);
+    mixed.resize(size, to_be_written);
+  }
+  Buffer<S> scaled, mixed;      ///< W and Y, n × d' × f
+  const void* owner = nullptr;  ///< the layer whose numbers they are
+};
+
 /// A forward pass of a layer. Features are n × d' × f, channels innermost.
 template <RestrictionMapFamily Family, class S>
 struct LayerCall {
@@ -50,6 +64,7 @@ struct LayerCall {
   FilterWeights<const S> filter = {};             ///< what all layers share
   FeatureView<const S> before = {};  ///< X_{l−1}, of the first layer X_1; stays in place until backward()
   Noise<S> noise = {};               ///< of layers that draw something
+  SharedRows<S>* rows = nullptr;     ///< stay in place until backward(); null: the layer has its own
 
   /// The dropout of X_l; evaluations have no dropout.
   [[nodiscard]] Dropout active_dropout() const { return training ? dropout : Dropout{}; }
@@ -66,7 +81,9 @@ struct LayerBackwardCall {
       output_bar;                 ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
   FeatureView<S> x_bar;           ///< derivative of x, overwritten
   FeatureView<S> first_bar = {};  ///< derivative of X_1; only layers that read X_1 add to it
-  FeatureView<S> scratch[2] = {};  ///< of the shape of x, overwritten; the first may be output_bar
+  /// Of the shape of x, overwritten. The first may be output_bar, and `mixed` of the forward pass's rows. The second may be empty
+  /// where reads().work is false; then a forward pass has one backward pass.
+  FeatureView<S> scratch[2] = {};
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to
   FeatureView<S> before_bar = {};    ///< derivative of X_{l−1}; only layers that read X_{l−1} add to it
@@ -82,11 +99,13 @@ struct LayerReads {
   bool blocks = true;     ///< blocks of the Laplacian
   Index scores = 0;       ///< numbers of noise for every arc and every node, of layers that draw something
   bool own_arcs = false;  ///< on a part of a graph, cut edges have derivatives through the part's own arcs alone
+  bool work = true;       ///< scratch[1] of backward passes; layers without it take W and Y to LayerCall::rows
 
   /// What the two read together. Takes any.
   [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {
-    return {first || other.first,   scales || other.scales,         before || other.before,    maps || other.maps,
-            blocks || other.blocks, std::max(scores, other.scores), own_arcs || other.own_arcs};
+    return {first || other.first,       scales || other.scales, before || other.before,
+            maps || other.maps,         blocks || other.blocks, std::max(scores, other.scores),
+            own_arcs || other.own_arcs, work || other.work};
   }
 };
 
@@ -115,6 +134,8 @@ class Layer {
   /// The mask of the dropout of X_l.
   [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
   [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }
+  /// output(), where its derivative may be written in its place before backward(); empty: it may not.
+  [[nodiscard]] virtual FeatureView<S> output_place() noexcept { return {}; }
   /// Points the weights, and their derivatives, at the numbers of a network.
   virtual void declare(ParameterList<const S>& list) = 0;
   virtual void declare(ParameterList<S>& list) = 0;
@@ -206,7 +227,7 @@ class WeightedLayer : public Layer<Family, S> {
   }
   void check_scratch(const LayerBackwardCall<Family, S>& call) const {
     check_features(call.scratch[0], "scratch[0]");
-    check_features(call.scratch[1], "scratch[1]");
+    if (this->reads().work || call.scratch[1].data() != nullptr) check_features(call.scratch[1], "scratch[1]");
   }
 
   const Graph* graph_;

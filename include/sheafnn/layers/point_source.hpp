@@ -92,6 +92,7 @@ PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& 
     learners_.reserve(static_cast<std::size_t>(sheaves));
     for (Index s = 0; s < sheaves; ++s) {
       learners_.emplace_back(graph, blocks, learner);
+      if constexpr (requires { learners_[0].share_work(learners_[0]); }) learners_.back().share_work(learners_[0]);
       inputs_.emplace_back(graph.node_count(), learner.inputs);
     }
   }
@@ -105,7 +106,7 @@ void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceW
     inputs_[s].forward(execution, input.x, input.dropout);
     learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
   }
-  stack_[input.sheaf].build(execution, edge_weights(input.sheaf), input.keep,
+  stack_[input.sheaf].build(execution, edge_weights(input.sheaf), false,
                             [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); });
 }
 
@@ -118,14 +119,16 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
     const std::size_t s = static_cast<std::size_t>(input.sheaf);
     Learner& learner = learners_[s];
     gradient().weight_bar.fill(S(0));
-    stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
-                                 [&](Index block, int side, const Map& map, Map& map_bar) {
-                                   if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
-                                   P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
-                                   detail::load_lanes<size>(learner.raw(block, side), raw);
-                                   point_.backward(raw, map, map_bar, raw_bar);
-                                   detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
-                                 });
+    stack_[input.sheaf].backward(
+        execution, learner.edge_weights(), gradient(),
+        [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); },
+        [&](Index block, int side, const Map& map, Map& map_bar) {
+          if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
+          P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
+          detail::load_lanes<size>(learner.raw(block, side), raw);
+          point_.backward(raw, map, map_bar, raw_bar);
+          detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
+        });
     learner.set_edge_weights_bar(gradient().weight_bar);
     const DropoutLayer<S>& layer = inputs_[s];
     const bool dropped = layer.dropped();

@@ -61,16 +61,20 @@ class SheafBlocks {
   using ArcGrams = Buffer<S>;
 
   SheafBlocks() = default;
-  /// \param arc_grams  shared by sheaves that are built in turn; null: the sheaf's own
+  /// \param arc_grams  shared by sheaves that are built in turn, and made larger where it is too small; null: the sheaf's own
+  /// \param has_maps   is there memory for maps()?
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
-              std::shared_ptr<ArcGrams> arc_grams = nullptr);
-  SheafBlocks(const Graph&&, const EdgeBlocks<S>&, Normalisation, std::shared_ptr<ArcGrams> = nullptr) = delete;
-  SheafBlocks(const Graph&, const EdgeBlocks<S>&&, Normalisation, std::shared_ptr<ArcGrams> = nullptr) = delete;
+              std::shared_ptr<ArcGrams> arc_grams = nullptr, bool has_maps = true);
+  SheafBlocks(const Graph&&, const EdgeBlocks<S>&, Normalisation, std::shared_ptr<ArcGrams> = nullptr,
+              bool = true) = delete;
+  SheafBlocks(const Graph&, const EdgeBlocks<S>&&, Normalisation, std::shared_ptr<ArcGrams> = nullptr,
+              bool = true) = delete;
 
   /// The graph of the sheaf; null before it is set.
   [[nodiscard]] const Graph* graph() const noexcept { return graph_; }
 
-  /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
+  /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build(). Unchecked:
+  /// there is memory for them.
   [[nodiscard]] S* maps(Index block, int side) noexcept {
     return map_.data() + (block * 2 + side) * Sizes::map * W;
   }
@@ -82,8 +86,6 @@ class SheafBlocks {
     if constexpr (Sizes::map > 0) detail::load_lanes<Sizes::map>(lanes_of_map, map.data());
     return map;
   }
-  /// The maps of a block and side.
-  [[nodiscard]] Map map_of(Index block, int side) const { return load_map(maps(block, side)); }
   static void store_map(const Map& map, S* lanes_of_map) {
     if constexpr (Sizes::map > 0) detail::store_lanes<Sizes::map>(map.data(), lanes_of_map);
   }
@@ -108,7 +110,7 @@ class SheafBlocks {
   /// Computes D, S and Q from the maps.
   ///
   /// \param weight         lanes-innermost edge weights w_e, or null for 1
-  /// \param keep_maps      write maps(), which backward() reads
+  /// \param keep_maps      write maps()
   /// \param fill           called as fill(block, map) for every block, from any thread: sets both sides' Map
   template <class Fill>
   void build(Execution execution, const S* weight, bool keep_maps, const Fill& fill) {
@@ -145,11 +147,7 @@ class SheafBlocks {
   }
 
   /// The same for maps that are there.
-  void build(Execution execution, const S* weight) {
-    build(execution, weight, false, [this](Index block, Map(&map)[2]) {
-      for (int side = 0; side < 2; ++side) map[side] = load_map(maps(block, side));
-    });
-  }
+  void build(Execution execution, const S* weight) { build(execution, weight, false, stored_maps()); }
 
   /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners. Layers that read the
   /// scalings of both ends of an edge need it. backward() then expects of cut edges what flows through the part's own arcs,
@@ -165,16 +163,19 @@ class SheafBlocks {
   /// Computes the derivatives of the maps and gradient.weight_bar (added to) from the derivatives of L's blocks and of
   /// S. Lanes without an edge get meaningless numbers.
   ///
-  /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative, which it may
-  ///             change
-  template <class Use>
-  void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
+  /// \param fill  as build() takes it: gives the same maps again
+  /// \param use   called as use(block, side, map, map_bar) for every incident pair's Map and its derivative, which it may
+  ///              change
+  template <class Fill, class Use>
+  void backward(Execution execution, const S* weight, Gradient& gradient, const Fill& fill, const Use& use) const {
     if (!has_blocks_) {
       parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
         for (Index block = begin; block < end; ++block) {
+          Map map[2];
+          fill(block, map);
           for (int side = 0; side < 2; ++side) {
             Map map_bar = load_map_bar(block, side, gradient);
-            use(block, side, load_map(maps(block, side)), map_bar);
+            use(block, side, map[side], map_bar);
           }
         }
       });
@@ -184,11 +185,22 @@ class SheafBlocks {
     if (!own_arcs_) share_cut_edges(gradient);
     scalings_.backward(execution, graph_->own_node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
+      for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, fill, use);
     });
+  }
+  /// The same with maps().
+  template <class Use>
+  void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
+    backward(execution, weight, gradient, stored_maps(), use);
   }
 
  private:
+  /// Gives maps() to build() and backward().
+  [[nodiscard]] auto stored_maps() const noexcept {
+    return [this](Index block, Map(&map)[2]) {
+      for (int side = 0; side < 2; ++side) map[side] = load_map(maps(block, side));
+    };
+  }
   /// Leaves half of the derivatives of cut edges to the other part.
   void share_cut_edges(Gradient& gradient) const {
     if (graph_->part() == nullptr) return;
@@ -210,9 +222,10 @@ class SheafBlocks {
     }
     return r;
   }
-  template <class Use>
-  void backward_block(Index block, const S* weight, Gradient& gradient, const Use& use) const {
-    const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
+  template <class Fill, class Use>
+  void backward_block(Index block, const S* weight, Gradient& gradient, const Fill& fill, const Use& use) const {
+    Map map[2];
+    fill(block, map);
     Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
     Transport<Family, P> q_bar;
     detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
@@ -255,14 +268,15 @@ class SheafBlocks {
 
 template <RestrictionMapFamily Family, class S>
 SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
-                                    std::shared_ptr<ArcGrams> arc_grams)
+                                    std::shared_ptr<ArcGrams> arc_grams, bool has_maps)
     : graph_(&graph),
       blocks_(&blocks),
       scalings_(graph.node_count(), normalisation),
-      map_(blocks.block_count() * 2 * Sizes::map * W, to_be_written),
+      map_(has_maps ? blocks.block_count() * 2 * Sizes::map * W : 0, to_be_written),
       arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
       transport_(graph.edge_count() * Sizes::transport, to_be_written) {
-  if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_stride);
+  const Index grams = graph.arc_count() * arc_stride;
+  if (arc_grams_->size() < grams) arc_grams_->resize(grams);
 }
 
 }  // namespace sheafnn::layers

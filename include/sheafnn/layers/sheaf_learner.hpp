@@ -11,6 +11,8 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
@@ -43,6 +45,17 @@ class SheafLearner {
   SheafLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
+  /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
+  /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
+  void share_work(const SheafLearner& other) { work_ = other.work_; }
+  /// From now on has raw_bar(), and derivatives of arcs, in this memory, made larger where it is too small. backward() overwrites
+  /// the derivatives of arcs. Unchecked: nothing else uses the memory then.
+  void set_derivatives(std::shared_ptr<Buffer<S>> raw_bar, std::shared_ptr<Buffer<S>> arc_bar) {
+    work_->raw_bar = std::move(raw_bar);
+    work_->arc_bar = std::move(arc_bar);
+    take(*work_->raw_bar, raw_.size());
+  }
+
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
   /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
@@ -50,7 +63,9 @@ class SheafLearner {
     return raw_.data() + lane_offset(block, side);
   }
   /// Their derivatives, to be filled before backward().
-  [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return raw_bar_.data() + lane_offset(block, side); }
+  [[nodiscard]] S* raw_bar(Index block, int side) noexcept {
+    return work_->raw_bar->data() + lane_offset(block, side);
+  }
   /// Edge weights, lanes-innermost, one per edge; null without them.
   [[nodiscard]] const S* edge_weights() const noexcept {
     return has_edge_weights() ? edge_weight_.data() : nullptr;
@@ -74,6 +89,10 @@ class SheafLearner {
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate);
 
  private:
+  /// At least `size` numbers.
+  static void take(Buffer<S>& memory, Index size) {
+    if (memory.size() < size) memory.resize(size, to_be_written);
+  }
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
     return (block * 2 + side) * shape_.outputs() * W;
   }
@@ -102,7 +121,7 @@ class SheafLearner {
 
   /// Four columns of the node projections, added per arc: W lanes of (W_a Z_u + W_b Z_v)[column …].
   void projected(const std::int32_t* from, const std::int32_t* to, Index column, P* sum) const {
-    const S* source = projection_.data() + column;
+    const S* source = work_->projection.data() + column;
     const S* target = source + half_;
     P other[4];
     detail::rows_to_lanes<4>(
@@ -167,6 +186,7 @@ class SheafLearner {
     S* partial = partial_.data() + chunk * (shape_.hidden_layers == 0 ? 0 : deep_weights());
     if (shape_.hidden_layers > 0) std::fill_n(partial, deep_weights(), S(0));
     input_.begin_backward(chunk);
+    S* const arc_bar = work_->arc_bar->data();
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) {
         const S* first_bar = raw_bar(block, side);
@@ -191,7 +211,7 @@ class SheafLearner {
             }
           }
           detail::lanes_to_rows<4>(bar, blocks_->lane_count(block),
-                           [&](int lane) { return arc_bar_.data() + arcs[lane] * half_ + column; });
+                                   [&](int lane) { return arc_bar + arcs[lane] * half_ + column; });
         }
       }
     }
@@ -252,16 +272,18 @@ class SheafLearner {
     }
   }
 
-  /// projection_ becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
+  /// The projection becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
   void gather_projection_bar(Execution execution) {
+    const S* const arc_bar = work_->arc_bar->data();
+    S* const projection = work_->projection.data();
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
-        S* out = projection_.data() + u * stride_;
+        S* out = projection + u * stride_;
         detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
           T own = T(S(0)), other = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            own += c.load(arc_bar_.data() + arc * half_ + c);
-            other += c.load(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
+            own += c.load(arc_bar + arc * half_ + c);
+            other += c.load(arc_bar + graph_->reverse(arc) * half_ + c);
           }
           // Without what fills up the first half, where the second one begins.
           detail::TileAt<T, false>(c, columns_ - c).store(out + c, own);
@@ -278,8 +300,14 @@ class SheafLearner {
   SheafLearnerInput<S> input_;
   Index columns_ = 0;            ///< outputs of the first layer
   Index half_ = 0, stride_ = 0;  ///< columns_ rounded up to a multiple of four; twice that
-  Buffer<S> projection_;
-  Buffer<S> raw_, raw_bar_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_, arc_bar_;
+  /// What is needed while a pass computes, but not between forward() and the caller's work for backward().
+  struct Work {
+    Buffer<S> projection;
+    std::shared_ptr<Buffer<S>> raw_bar = std::make_shared<Buffer<S>>(),
+                               arc_bar = std::make_shared<Buffer<S>>();  ///< of the first layer, arcs × half_
+  };
+  std::shared_ptr<Work> work_;
+  Buffer<S> raw_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_;
   Buffer<S> partial_, scratch_;
 };
 
@@ -293,17 +321,17 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       columns_(input_.columns()),
       half_(input_.half()),
       stride_(input_.stride()),
-      projection_(graph.node_count() * stride_, to_be_written),
+      work_(std::make_shared<Work>()),
       raw_(blocks.block_count() * 2 * shape_.outputs() * W, to_be_written),
-      raw_bar_(raw_.size(), to_be_written),
       hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
       edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
       edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
       edge_weight_bar_(edge_weight_.size()),
-      arc_bar_(graph.arc_count() * half_, to_be_written),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
       scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {
-  detail::clear_halo(graph, projection_.data(), stride_);
+  work_->projection.resize(graph.node_count() * stride_, to_be_written);
+  take(*work_->raw_bar, raw_.size());
+  detail::clear_halo(graph, work_->projection.data(), stride_);
 }
 
 template <class S>
@@ -315,8 +343,8 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   input_.assemble(weights);
   const Index own = graph_->own_node_count();
   detail::multiply_dense(execution, z.middle_rows(0, own), {input_.weight().data(), shape_.inputs, stride_},
-                         MatrixView<S>(projection_.data(), own, stride_), false);
-  detail::fetch_halo(*graph_, projection_.data(), stride_);
+                         MatrixView<S>(work_->projection.data(), own, stride_), false);
+  detail::fetch_halo(*graph_, work_->projection.data(), stride_);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -342,15 +370,16 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   require_deep(weights_bar);
   input_.require_weights(weights_bar);
   clear_idle_lanes();
+  take(*work_->arc_bar, graph_->arc_count() * half_);
   parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
     for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
   });
   sum_deep_gradients(weights_bar);
   gather_projection_bar(execution);
-  detail::give_halo_back(*graph_, projection_.data(), stride_);
+  detail::give_halo_back(*graph_, work_->projection.data(), stride_);
   if (!accumulate) detail::clear_halo(*graph_, z_bar.data(), shape_.inputs);
   const Index own = graph_->own_node_count();
-  const MatrixView<const S> bar(projection_.data(), own, 2 * columns_, stride_);
+  const MatrixView<const S> bar(work_->projection.data(), own, 2 * columns_, stride_);
   detail::multiply_dense(execution, detail::transposed(bar), z.middle_rows(0, own),
                          MatrixView<S>(input_.weight().data(), 2 * columns_, shape_.inputs), false);
   input_.distribute(weights_bar);

@@ -26,7 +26,6 @@ struct SheafInput {
   MatrixView<const S> x;  ///< PointSource: features of the layer, n × h
   Dropout dropout;        ///< PointSource: of x
   Noise<S> noise;         ///< VariationalSource
-  bool keep = false;      ///< keep what backward() reads
 };
 
 /// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
@@ -34,8 +33,12 @@ struct SheafInput {
 template <RestrictionMapFamily Family, class S>
 class SheafStack {
  public:
-  /// \param count  number of sheaves
-  SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count, Normalisation normalisation);
+  /// \param count     number of sheaves
+  /// \param has_maps  have sheaves memory for their maps?
+  SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count, Normalisation normalisation,
+             bool has_maps = false);
+  SheafStack(const SheafStack&) = delete;  // sheaves refer to the derivatives
+  SheafStack& operator=(const SheafStack&) = delete;
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
   [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
@@ -61,10 +64,12 @@ class SheafStack {
 
 template <RestrictionMapFamily Family, class S>
 SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count,
-                                  Normalisation normalisation)
+                                  Normalisation normalisation, bool has_maps)
     : gradient_(graph, blocks) {
-  const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
-  for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
+  // Derivatives of blocks are read before the next sheaf is built.
+  using ArcGrams = std::shared_ptr<typename SheafBlocks<Family, S>::ArcGrams>;
+  const ArcGrams arc_grams(ArcGrams(), &gradient_.off_diagonal_bar);
+  for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams, has_maps);
 }
 
 /// What sources have for the maps of a graph, one per arc. In its place HypergraphMaps has the same for the maps of a

@@ -49,6 +49,15 @@ class TypedLearner {
   TypedLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   TypedLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
+  /// As in SheafLearner.
+  void share_work(const TypedLearner& other) {
+    if (is_plain()) plain_.share_work(other.plain_);
+    for (std::size_t t = 0; t < types_.size(); ++t) types_[t]->learner.share_work(other.types_[t]->learner);
+  }
+  void set_derivatives(const std::shared_ptr<Buffer<S>>& raw_bar, const std::shared_ptr<Buffer<S>>& arc_bar) {
+    if (is_plain()) plain_.set_derivatives(raw_bar, arc_bar);
+  }
+
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
   /// As in SheafLearner.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -40,12 +41,15 @@ class VariationalSheaf {
       : blocks_(&blocks),
         q_(posterior),
         parameter_(blocks.block_count() * 2 * Q::parameter_size * W),
-        gradient_(blocks.block_count() * 2 * Q::gradient_size * W),
+        gradient_(std::make_shared<Buffer<S>>()),
         block_sum_(blocks.block_count()) {}
 
   /// Stalks with dimensions of their own, which must outlive this; null: all have D. Entries that maps do not have are no
   /// part of the KL term. Unchecked: can_leave_out.
   void set_stalks(const StalkMasks<S>* stalks) noexcept { stalks_ = stalks; }
+
+  /// Memory for derivatives, free for others outside begin_backward() … end_backward(); they may make it larger.
+  [[nodiscard]] const std::shared_ptr<Buffer<S>>& memory() const noexcept { return gradient_; }
 
   /// Parameters of all incident pairs from raw outputs of the mean and the spread, or of the spread alone, where the
   /// posterior needs no mean.
@@ -93,27 +97,35 @@ class VariationalSheaf {
 
   /// KL(posterior ‖ prior), averaged over the incident pairs; on a part of a graph its own pairs' share in that.
   [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
-    return mean_over_pairs(execution, [&](Index block, int side) {
-      P parameters[Q::parameter_size];
-      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      return q_.kl(parameters);
+    return mean_over_pairs(execution, [&](Index block, P(&value)[2]) {
+      for (int side = 0; side < 2; ++side) {
+        P parameters[Q::parameter_size];
+        detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+        value[side] = q_.kl(parameters);
+      }
     });
   }
   /// log q − log p of maps that were drawn with this noise, averaged over the incident pairs.
   ///
-  /// \param map_of  map_of(block, side) are the maps of a block and side
-  template <class MapOf>
-  [[nodiscard]] double monte_carlo_kl(Execution execution, const Noise<S>& noise, const MapOf& map_of) {
-    return mean_over_pairs(execution, [&](Index block, int side) {
-      P parameters[Q::parameter_size], draw[Q::noise_size];
-      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      return q_.log_ratio(parameters, draw_again(noise, block, side, draw), map_of(block, side));
+  /// \param fill  called as fill(block, map) for every block, from any thread: sets both sides' Map
+  template <class Fill>
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const Noise<S>& noise, const Fill& fill) {
+    return mean_over_pairs(execution, [&](Index block, P(&value)[2]) {
+      Map map[2];
+      fill(block, map);
+      for (int side = 0; side < 2; ++side) {
+        P parameters[Q::parameter_size], draw[Q::noise_size];
+        detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+        value[side] = q_.log_ratio(parameters, draw_again(noise, block, side, draw), map[side]);
+      }
     });
   }
 
   /// Starts a backward pass with the derivative of weight · mean_kl (0 leaves the KL term out).
   void begin_backward(Execution execution, double weight) {
     const S of_pair = static_cast<S>(per_pair(weight));
+    const Index size = blocks_->block_count() * 2 * Q::gradient_size * W;
+    if (gradient_->size() < size) gradient_->resize(size, to_be_written);
     for_incident_pairs(execution, [&](Index block, int side) {
       const P share = blocks_->counted(block, side, of_pair);
       P parameters[Q::parameter_size], bar[Q::gradient_size];
@@ -176,10 +188,10 @@ class VariationalSheaf {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
   [[nodiscard]] S* gradient(Index block, int side) noexcept {
-    return gradient_.data() + (block * 2 + side) * Q::gradient_size * W;
+    return gradient_->data() + (block * 2 + side) * Q::gradient_size * W;
   }
   [[nodiscard]] const S* gradient(Index block, int side) const noexcept {
-    return gradient_.data() + (block * 2 + side) * Q::gradient_size * W;
+    return gradient_->data() + (block * 2 + side) * Q::gradient_size * W;
   }
   [[nodiscard]] double per_pair(double weight) const noexcept {
     return weight / static_cast<double>(std::max<Index>(1, blocks_->pair_count()));
@@ -199,9 +211,11 @@ class VariationalSheaf {
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         double sum = 0;
+        P of_pairs[2];
+        body(block, of_pairs);
         for (int side = 0; side < 2; ++side) {
           S value[W];
-          body(block, side).store(value);
+          of_pairs[side].store(value);
           for (int lane = 0; lane < blocks_->lane_count(block); ++lane) {
             if (blocks_->counts(block, side, lane)) sum += static_cast<double>(value[lane]);
           }
@@ -268,7 +282,8 @@ class VariationalSheaf {
   const Blocks* blocks_ = nullptr;
   const StalkMasks<S>* stalks_ = nullptr;
   [[no_unique_address]] Posterior q_{};
-  Buffer<S> parameter_, gradient_;
+  Buffer<S> parameter_;
+  std::shared_ptr<Buffer<S>> gradient_;  ///< in the parameters
   Buffer<double> block_sum_;
 };
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -81,8 +82,9 @@ class VariationalSource {
       if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map[side]);
     }
   }
-  /// Draws the maps of a block of edges.
-  void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
+  /// Draws the maps of a block of edges, the same whenever it is called: backward passes draw them again. Not inlined, so that
+  /// there is one copy of the long code.
+  SHEAFNN_NOINLINE void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
     posterior().sample_block(noise, block, map);
     for (int side = 0; side < 2; ++side) {
       centre_.add_to(block, side, map[side]);
@@ -149,6 +151,12 @@ VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph,
       learner_(graph, blocks, learner),
       posterior_(blocks, posterior),
       centre_(graph, blocks, posterior) {
+  if constexpr (requires { gradient().off_diagonal_bar; }) {
+    // At the end, derivatives of blocks have become derivatives of Q's parameters, these become derivatives of raw outputs, and
+    // the learner goes back from those.
+    using Memory = std::shared_ptr<Buffer<S>>;
+    learner_.set_derivatives(Memory(Memory(), &gradient().off_diagonal_bar), posterior_.memory());
+  }
   if constexpr (is_around_given<Posterior>) {
     if (learner.labels > 0) {
       labelled_.emplace(blocks, detail::given_labels(posterior, blocks), Index{Draws::spread_size});
@@ -179,15 +187,15 @@ void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const She
 template <class Posterior, class S, class Maps>
 void VariationalSource<Posterior, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>&,
                                                   const SheafInput<S>& input) {
-  stack_[input.sheaf].build(execution, edge_weights(), input.keep,
+  stack_[input.sheaf].build(execution, edge_weights(), false,
                             [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); });
 }
 
 template <class Posterior, class S, class Maps>
 double VariationalSource<Posterior, S, Maps>::log_ratio(Execution execution, const SheafInput<S>& input) {
-  const auto& sheaf = stack_[input.sheaf];
-  return posterior_.monte_carlo_kl(execution, input.noise, [&](Index block, int side) -> Map {
-    return centre_.deviation(block, side, sheaf.map_of(block, side));
+  return posterior_.monte_carlo_kl(execution, input.noise, [&](Index block, Map(&map)[2]) {
+    sample_block(input.noise, block, map);
+    for (int side = 0; side < 2; ++side) map[side] = centre_.deviation(block, side, map[side]);
   });
 }
 
@@ -203,13 +211,14 @@ void VariationalSource<Posterior, S, Maps>::backward(Execution execution, const 
                                                      const MatrixView<S>&, const MatrixView<S>&,
                                                      const SheafSourceWeights<S>&) {
   const S share = posterior_.pair_share(log_ratio_weight);
-  stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
-                               [&](Index block, int side, const Map& map, Map& map_bar) {
-                                 if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
-                                 posterior_.sample_backward(input.noise, block, side,
-                                                            centre_.deviation(block, side, map),
-                                                            centre_.deviation_bar(block, side, map_bar), share);
-                               });
+  stack_[input.sheaf].backward(
+      execution, edge_weights(), gradient(),
+      [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); },
+      [&](Index block, int side, const Map& map, Map& map_bar) {
+        if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
+        posterior_.sample_backward(input.noise, block, side, centre_.deviation(block, side, map),
+                                   centre_.deviation_bar(block, side, map_bar), share);
+      });
 }
 
 template <class Posterior, class S, class Maps>

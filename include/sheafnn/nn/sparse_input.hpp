@@ -28,16 +28,18 @@ namespace sheafnn::layers {
 template <class S>
 struct EntryDropout {
   EntryDropout() = default;
-  explicit EntryDropout(Index entries) : mask(entries), values(entries) {}
+  explicit EntryDropout(Index count) : entries(count), mask(count) {}
 
   /// Decides which entries are kept; SparseInput::forward() writes their values.
   void draw(Execution execution, const Dropout& dropout) {
     mask.draw(execution, dropout);
+    if (values.size() != entries) values.resize(entries, to_be_written);
     factor = static_cast<S>(dropout.scale());
   }
 
+  Index entries = 0;
   DropoutMask mask;
-  Buffer<S> values;  ///< 0 where an entry was dropped
+  Buffer<S> values;  ///< 0 where an entry was dropped; taken by the first draw()
   S factor = S(1);   ///< of the entries that are kept
 };
 

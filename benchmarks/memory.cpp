@@ -1,0 +1,150 @@
+/// \file
+/// What the memory of a training step holds, in bytes per edge, for NSD and BSNN with diagonal maps, rotations and general maps
+/// of stalk dimension 3: every array of the network, counted from the sizes of the model, and beside their sum what the heap has
+/// after a step. The graph is as in scaling.cpp.
+///
+///     memory [--edges E] [--layers L]
+///
+/// E (default 10⁵) is the number of edges, L (default 2) the number of layers.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <sheafnn/bsnn/trainer.hpp>
+#include <sheafnn/graph/synthetic.hpp>
+#include <string>
+#include <vector>
+
+#include "support/heap.hpp"
+#include "support/markdown.hpp"
+#include "support/measurement.hpp"
+
+namespace {
+
+using sheafnn::Index;
+
+/// One column of the table.
+struct Column {
+  std::string name;
+  std::vector<double> bytes;
+  double measured = 0;
+};
+
+constexpr const char* rows_of_table[] = {
+    "features of the graph, by nodes and by words",
+    "numbers of edges",
+    "embeddings, and after dropout",
+    "learner: products with nodes",
+    "learner: raw outputs",
+    "learner: edge weights",
+    "parameters of the posterior",
+    "Gram matrices, then derivatives of blocks, then of BSNN's raw outputs",
+    "derivatives of NSD's raw outputs",
+    "derivatives of parameters, then of arcs",
+    "transports and node scalings of all layers",
+    "outputs of layers, and R = L W",
+    "W, Y and the derivative of features",
+    "learner: inputs of layers after dropout",
+    "masks of dropout",
+    "outputs of the network",
+};
+
+template <class Model>
+Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
+  using Family = typename Model::Family;
+  using Sizes = sheafnn::detail::BlockSizes<Family>;
+  constexpr bool bayesian = Model::bayesian;
+  sheafnn::ModelOptions options;
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+  options.layers = layers;
+  const Model model(options);
+  const auto& learner = model.layout().learner;
+  const double edges = static_cast<double>(data.graph.edge_count()), arcs = 2,
+               node = static_cast<double>(data.node_count()) / edges,
+               entries = static_cast<double>(data.features.entries()) / edges,
+               row = static_cast<double>(model.hidden_width()) * node, number = 4;
+  const double sheaves = static_cast<double>(layers), learners = bayesian ? 1 : sheaves;
+  const double outputs = static_cast<double>(learner.outputs()),
+               stride = static_cast<double>(learner.projection_width()), weights = learner.edge_weights ? 1 : 0,
+               own_encoder = *model.options().separate_encoder ? 1 : 0;
+  double parameters = 0, gradient = 0;
+  if constexpr (bayesian) {
+    parameters = Model::Posterior::parameter_size;
+    gradient = Model::Posterior::gradient_size;
+  }
+  const double transport = Sizes::transport, raw_bar = arcs * outputs, arc_bar = arcs * stride / 2,
+               grams = arcs * sheafnn::layers::SheafBlocks<Family, float>::arc_stride;
+  Column r{name, {}, 0};
+  r.bytes = {
+      (4 + number + 4 + 8 + number) * entries + 8 * node,
+      16,
+      number * (2 + own_encoder) * row,
+      number * stride * node,
+      number * learners * arcs * outputs,
+      number * weights * (learners * (arcs + 2) + 1),
+      number * arcs * parameters,
+      number * std::max({transport, grams, bayesian ? raw_bar : 0}),
+      bayesian ? 0 : number * raw_bar,
+      number * (bayesian ? std::max(arcs * gradient, arc_bar) : arc_bar),
+      number * (sheaves * (transport + (2 * Sizes::gram + Sizes::eigen) * node) + 2 * Sizes::gram * node +
+                (weights > 0 ? 0 : 1)),
+      number * 2 * sheaves * row,
+      number * 3 * row,
+      bayesian ? 0 : number * (sheaves - 1) * row,
+      (entries + (sheaves + 1 + (bayesian ? 0 : sheaves - 1)) * row) / 8,
+      number * 2 * 8 * node,
+  };
+  const double before = benchmarks::heap_bytes();
+  sheafnn::Network<Model> network(model, data.graph, data.features, 1);
+  const std::vector<std::int32_t>& nodes = data.splits[0].train;
+  static_cast<void>(sheafnn::elbo(network,
+                                  {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
+                                  sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
+  r.measured = (benchmarks::heap_bytes() - before) / edges;
+  return r;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    sheafnn::SyntheticOptions graph;
+    const Index edges = static_cast<Index>(benchmarks::take_option(argc, argv, "--edges", 1e5, 1e3, 1e8));
+    const Index layers = static_cast<Index>(benchmarks::take_option(argc, argv, "--layers", 2, 1, 64));
+    graph.nodes = edges / 5;
+    graph.degree = 10;
+    graph.splits = 1;
+    const sheafnn::Dataset data = sheafnn::synthetic(graph);
+    using sheafnn::Bsnn, sheafnn::Nsd;
+    const std::vector<Column> columns = {
+        column<Nsd<sheafnn::Diagonal<3>>>("NSD, diagonal", data, layers),
+        column<Nsd<sheafnn::SpecialOrthogonal<3>>>("NSD, rotations", data, layers),
+        column<Nsd<sheafnn::GeneralLinear<3>>>("NSD, general", data, layers),
+        column<Bsnn<sheafnn::Diagonal<3>>>("BSNN, diagonal", data, layers),
+        column<Bsnn<sheafnn::SpecialOrthogonal<3>>>("BSNN, rotations", data, layers),
+        column<Bsnn<sheafnn::GeneralLinear<3>>>("BSNN, general", data, layers),
+    };
+    std::vector<std::string> names = {"bytes per edge"}, sums = {"sum"}, measured = {"on the heap"};
+    for (const Column& c : columns) {
+      names.push_back(c.name);
+      double sum = 0;
+      for (const double bytes : c.bytes) sum += bytes;
+      sums.push_back(benchmarks::format("%.0f", sum));
+      measured.push_back(benchmarks::format("%.0f", c.measured));
+    }
+    std::string text = benchmarks::head(names);
+    for (std::size_t i = 0; i < std::size(rows_of_table); ++i) {
+      std::vector<std::string> cells = {rows_of_table[i]};
+      for (const Column& c : columns) {
+        cells.push_back(c.bytes[i] == 0 ? "–" : benchmarks::format("%.1f", c.bytes[i]));
+      }
+      text += benchmarks::row(cells);
+    }
+    std::printf("%s%s%s", text.c_str(), benchmarks::row(sums).c_str(), benchmarks::row(measured).c_str());
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "memory: %s\n", error.what());
+    return 2;
+  }
+}
