@@ -260,6 +260,23 @@ TEST_CASE("graph sets: names are as many as what they name") {
   }
 }
 
+TEST_CASE("graph sets: rows of features, in any order") {
+  sheafnn::NodeFeatures features =
+      sheafnn::NodeFeatures::from_csr({0, 2, 2, 3, 5}, {0, 2, 1, 0, 2}, {5, 1, 3, 4, 1}, 3);
+  features.set_indicators({1});
+  const std::vector<Index> numbers = {3, 0, 1, 2, 0};
+  const sheafnn::NodeFeatures rows = features.rows_at(numbers);
+  CHECK(rows.columns() == 3);
+  CHECK(std::vector<Index>(rows.offsets().begin(), rows.offsets().end()) == std::vector<Index>{0, 2, 4, 4, 5, 7});
+  CHECK(std::vector<std::int32_t>(rows.column_of().begin(), rows.column_of().end()) ==
+        std::vector<std::int32_t>{0, 2, 0, 2, 1, 0, 2});
+  CHECK(std::vector<double>(rows.values().begin(), rows.values().end()) ==
+        std::vector<double>{4, 1, 5, 1, 3, 5, 1});
+  CHECK(std::vector<std::int32_t>(rows.indicators().begin(), rows.indicators().end()) ==
+        std::vector<std::int32_t>{1});
+  CHECK(features.rows_at({}).rows() == 0);
+}
+
 TEST_CASE("graph sets: folds are disjoint, and no graph is in two sets of a split") {
   GraphSet set;
   std::vector<std::int32_t> offsets = {0};

@@ -144,6 +144,30 @@ class NodeFeatures {
     detail::check_indicators(indicators, columns_ - static_cast<Index>(indicators.size()));
     indicators_ = std::move(indicators);
   }
+  /// These rows as a matrix of their own. Unchecked: their numbers.
+  [[nodiscard]] NodeFeatures rows_at(std::span<const Index> rows) const {
+    NodeFeatures r;
+    r.columns_ = columns_;
+    r.indicators_ = indicators_;
+    r.offset_.reserve(rows.size() + 1);
+    for (const Index row : rows) {
+      const std::size_t u = static_cast<std::size_t>(row);
+      r.offset_.push_back(r.offset_.back() + offset_[u + 1] - offset_[u]);
+    }
+    r.column_.reserve(static_cast<std::size_t>(r.offset_.back()));
+    r.value_.reserve(static_cast<std::size_t>(r.offset_.back()));
+    for (std::size_t i = 0; i < rows.size();) {
+      const std::size_t first = static_cast<std::size_t>(rows[i]);
+      std::size_t past = first;
+      for (; i < rows.size() && rows[i] == static_cast<Index>(past); ++i) ++past;  // rows that follow each other
+      const auto copy = [&](const auto& from, auto& to) {
+        to.insert(to.end(), from.begin() + offset_[first], from.begin() + offset_[past]);
+      };
+      copy(column_, r.column_);
+      copy(value_, r.value_);
+    }
+    return r;
+  }
   /// Number of stored (non-zero) entries.
   [[nodiscard]] Index entries() const noexcept { return static_cast<Index>(value_.size()); }
   [[nodiscard]] std::span<const Index> offsets() const noexcept { return offset_; }

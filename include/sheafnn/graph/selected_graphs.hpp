@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -31,31 +30,6 @@ class AloneGraphPart final : public GraphPart {
   [[nodiscard]] double largest(double value) override { return value; }
 };
 
-/// Rows of features. Unchecked: their numbers.
-[[nodiscard]] inline NodeFeatures rows_of(const NodeFeatures& features, std::span<const Index> rows) {
-  const std::span<const Index> offset = features.offsets();
-  std::vector<Index> offsets = {0};
-  std::vector<std::int32_t> columns;
-  std::vector<double> values;
-  offsets.reserve(rows.size() + 1);
-  for (std::size_t i = 0; i < rows.size();) {
-    const std::size_t first = static_cast<std::size_t>(rows[i]);
-    const Index begin = offset[first], shift = offsets.back() - begin;
-    std::size_t row = first;
-    while (i < rows.size() && rows[i] == static_cast<Index>(row)) {  // rows that follow each other
-      ++i;
-      offsets.push_back(offset[++row] + shift);
-    }
-    const Index end = offset[row];
-    columns.insert(columns.end(), features.column_of().begin() + begin, features.column_of().begin() + end);
-    values.insert(values.end(), features.values().begin() + begin, features.values().begin() + end);
-  }
-  NodeFeatures r =
-      NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), features.columns());
-  r.set_indicators({features.indicators().begin(), features.indicators().end()});
-  return r;
-}
-
 /// Neither copied nor moved: the graph refers to its part.
 class SelectedGraphs {
  public:
@@ -68,7 +42,7 @@ class SelectedGraphs {
                  bool as_a_part = true)
       : graph_(whole.of_graphs(graphs)),
         part_(numbers_of(whole, features, graphs, graph_)),
-        features_(rows_of(features, part_.numbers().node)) {
+        features_(features.rows_at(part_.numbers().node)) {
     const PartNumbers& of_whole = part_.numbers();
     take_attributes(
         graph_, whole, [&](Index arc) { return of_whole.arc[arc]; },

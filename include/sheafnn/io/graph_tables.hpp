@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph_set.hpp"
-#include "sheafnn/graph/selected_graphs.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/csv_edges.hpp"
 #include "sheafnn/io/csv_nodes.hpp"
@@ -268,7 +268,7 @@ inline void take_graph_columns(GraphSet& set, NodeTable& graphs) {
     const detail::NodePlaces places = detail::place_nodes(graphs, nodes);
     detail::read_graph_edges(set, edges, graphs, nodes, places);
     detail::NodeAttributes attributes{.names = nodes.feature_names};
-    if (!attributes.names.empty()) attributes.values = sheafnn::detail::rows_of(nodes.features, places.node_at);
+    if (!attributes.names.empty()) attributes.values = nodes.features.rows_at(places.node_at);
     detail::take_node_features(set, detail::tags_of(nodes, places), std::move(attributes));
     detail::take_graph_columns(set, graphs);
     set.graph_names = std::move(graphs.names);

@@ -75,10 +75,11 @@ inline void validate(const SheafLearnerOptions& options) {
   require_between("learner parts", options.parts, 1, 2);
   if (options.input == LearnerInput::concatenation && options.parts == 1) return;
   at_least("learner channels", options.channels, options.parts);
-  require(options.channels % options.parts == 0, "learner channels", options.channels,
-          detail::concat("must be a multiple of the ", options.parts, " parts"));
-  require(options.inputs % options.channels == 0, "learner inputs", options.inputs,
-          detail::concat("must be a multiple of the ", options.channels, " channels of a stalk coordinate"));
+  const auto multiple = [](std::string_view name, Index value, Index of, std::string_view what) {
+    if (value % of != 0) throw_invalid_argument(name, value, detail::concat("must be a multiple of the ", of, what));
+  };
+  multiple("learner channels", options.channels, options.parts, " parts");
+  multiple("learner inputs", options.inputs, options.channels, " channels of a stalk coordinate");
 }
 
 }  // namespace sheafnn::layers
