@@ -143,7 +143,7 @@ class LinkPredictor(BaseEstimator):
             model, result, history, seen, pairs, own, values, more = _core.train_links(
                 data._core, self.targets, self.model, self.pair_score or "", _checks.whole("outputs", self.outputs, 1, 65536),
                 option_texts("split", self.split), network, training, self._hits(), _checks.seed(self.random_state, "random_state"),
-                report, self.on_interrupt == "keep", labels, [str(name) for name in classes.tolist()], numbers,
+                report, self.on_interrupt == "keep", labels, [str(name) for name in classes], numbers,
             )
         self.model_, self.result_, self.history_ = model, result, history
         self.n_iter_ = result["epochs"]

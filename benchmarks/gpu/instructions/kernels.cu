@@ -52,7 +52,11 @@ SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
 SHEAFNN_ITEMS(FilterActivationBackward<Rotations, float>);
 SHEAFNN_TEAMS(InitialDiffuseForward<Rotations, float>);
+#if __has_include(<sheafnn/batch/map_posterior.hpp>)
+SHEAFNN_ITEMS(MixForward<Rotations, float, InitialEnding<Rotations, float>>);
+#else
 SHEAFNN_ITEMS(InitialMixForward<Rotations, float>);
+#endif
 SHEAFNN_ITEMS(InitialMixBackward<Rotations, float>);
 SHEAFNN_TEAMS(InitialDiffuseBackward<Rotations, float>);
 #if __has_include(<sheafnn/batch/laplacian_kernels.hpp>)

@@ -7,7 +7,7 @@
 
 namespace sheafnn::batch {
 
-/// See the file comment; it has the interface of batch/network.hpp.
+/// See the file comment; it has the interface of batch/network_of_parts.hpp.
 template <class Executor, int D, bool Bayesian, class Scalar>
 class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
     : public detail::NetworkOfParts<BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>, Executor,

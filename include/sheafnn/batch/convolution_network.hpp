@@ -13,7 +13,7 @@
 
 namespace sheafnn::batch {
 
-/// See the file comment; it has the interface of batch/network.hpp.
+/// See the file comment; it has the interface of batch/network_of_parts.hpp.
 template <class Executor, RestrictionMapFamily FamilyType, class Posterior, std::floating_point Scalar>
 class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
     : public detail::ConvolutionNetworkBase<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>> {

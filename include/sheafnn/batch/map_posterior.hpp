@@ -87,7 +87,8 @@ struct KeepMapDerivatives {
                              const Others&... others) const {
     S* out = view.derivative_of(layer, instance, view.kind.number_of(map));
     sheafnn::detail::write_rows(rotation_bar, out);
-    ((out[D * D] = others), ...);
+    int at = D * D;
+    ((out[at++] = others), ...);
   }
 };
 

@@ -1,6 +1,6 @@
 /// \file
-/// NetworkOfSteps: the passes of every network, from its steps. All but networks of bundles and of convolutions take
-/// embeddings from outside as well.
+/// NetworkOfSteps: the passes of every network, from its steps. All but networks of bundles, of convolutions
+/// and of flows take embeddings from outside as well.
 #pragma once
 
 #include <utility>
@@ -37,7 +37,8 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
  public:
   using typename Passes::Model, typename Passes::S;
 
-  /// X_{l+1} after l layers of the last draw, at all nodes, valid until the next pass, or X_{L+1} until the backward pass. It is
+  /// X_{l+1} after l layers of the last draw, valid until the next pass, or X_{L+1} until the backward pass. Which nodes it has
+  /// after the last layer, Network says. It is
   /// X_1 for l = 0.
   /// \param layer_count  0 … layers of the model
   ///

@@ -44,11 +44,13 @@ class NewFolder {
     for (const std::filesystem::path& file : list_folder(temporary_)) {
       if (!sync_to_disk(file)) fail(path_.string(), "cannot be made; ", system_reason());
     }
-    std::filesystem::remove(path_, error);  // an empty folder
+    if (!sync_to_disk(temporary_)) fail(path_.string(), "cannot be made; ", system_reason());
+    const std::filesystem::path parent = path_.parent_path();  // takes memory: before the renaming
+    std::filesystem::remove(path_, error);                     // an empty folder
     std::filesystem::rename(temporary_, path_, error);
     if (error) fail(path_.string(), "cannot be made; ", error.message());
     temporary_.clear();
-    sync_to_disk(path_.parent_path());  // where the file system can
+    sync_to_disk(parent);  // where the file system can
   }
 
  private:
