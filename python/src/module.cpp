@@ -27,6 +27,8 @@ NB_MODULE(_core, module) {
   python::bind_model(module);
   python::bind_planted(module);
   python::bind_rotations(module);
+  python::bind_rotation_cayley(module);
+  python::bind_rotation_matrices(module);
   python::bind_rotation_mixtures(module);
   python::bind_sampled(module);
   python::bind_sheaf(module);

@@ -12,6 +12,8 @@ void bind_hypergraph(nanobind::module_& module);
 void bind_links(nanobind::module_& module);
 void bind_model(nanobind::module_& module);
 void bind_planted(nanobind::module_& module);
+void bind_rotation_cayley(nanobind::module_& module);
+void bind_rotation_matrices(nanobind::module_& module);
 void bind_rotation_mixtures(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);
 void bind_sampled(nanobind::module_& module);

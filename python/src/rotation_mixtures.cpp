@@ -5,13 +5,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <sheafnn/rotation/bingham_distribution.hpp>
-#include <sheafnn/rotation/cayley_fit.hpp>
-#include <sheafnn/rotation/isotropic_gaussian_fit.hpp>
-#include <sheafnn/rotation/leon_fit.hpp>
-#include <sheafnn/rotation/matrix_bingham_fit.hpp>
-#include <sheafnn/rotation/matrix_fisher_fit.hpp>
-#include <sheafnn/rotation/mixture_fit.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/rotation/mixture.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +15,7 @@
 #include "interpreter.hpp"
 #include "module.hpp"
 #include "rotation_distributions.hpp"
+#include "rotation_families.hpp"
 
 namespace python {
 
@@ -75,62 +71,17 @@ SquareMatrix<double, N> mean(const Component<N>& d) {
   });
 }
 
-/// What Python makes a mixture of, its responsibilities and BIC, and with `select` the BIC of all numbers of components.
-template <class Own>
-[[nodiscard]] nb::dict fit_family(const Input<double>& samples, const Input<double>& weights,
-                                  const sheafnn::rotation::MixtureOptions& options, bool select) {
-  const auto rotations = load_all<Own::dimension>(samples);
-  std::vector<double> bic;
-  const auto fit = [&] {
-    const GilRelease release;
-    if (!select) return sheafnn::rotation::fit_mixture<Own>(rotations, options, span_of(weights));
-    auto selection = sheafnn::rotation::select_mixture<Own>(rotations, options, span_of(weights));
-    bic = std::move(selection.bic);
-    return std::move(selection.best);
-  }();
-  nb::list components;
-  for (const Own& one : fit.distribution.components()) components.append(parameters_of(one));
-  nb::dict d;
-  d["components"] = components;
-  const std::size_t count = fit.distribution.components().size();
-  d["weights"] = to_numpy(std::vector<double>(fit.distribution.weights()), {count});
-  d["responsibilities"] = to_numpy(std::vector<double>(fit.responsibilities), {rotations.size(), count});
-  d["log_likelihood"] = fit.log_likelihood;
-  d["effective_samples"] = fit.effective_samples;
-  d["iterations"] = fit.iterations;
-  d["converged"] = fit.converged;
-  d["bic"] = fit.bic();
-  const std::size_t fitted = bic.size();
-  d["all_bic"] = to_numpy(std::move(bic), {fitted});
-  return d;
-}
-
 /// \param family  the class in Python
 [[nodiscard]] nb::dict fit_mixture(const std::string& family, const Input<double>& samples,
                                    const Input<double>& weights, int components, int starts, int max_iterations,
                                    std::uint64_t seed, bool select) {
-  using namespace sheafnn::rotation;
-  const MixtureOptions options{.components = components,
-                               .starts = starts,
-                               .max_iterations = max_iterations,
-                               .seed = seed};
-  const Index n = dimension_of(samples);
-  const auto fit = [&]<class Own>() { return fit_family<Own>(samples, weights, options, select); };
-  if (family == "Cayley") {
-    return with_dimension(n, [&]<int N>() { return fit.template operator()<CayleyDistribution<N>>(); });
-  }
-  if (family == "LeonCayley") {
-    return with_dimension(n, [&]<int N>() { return fit.template operator()<LeonCayleyDistribution<N>>(); });
-  }
-  if (family == "MatrixFisher") {
-    return with_plane_or_space(n, [&]<int N>() { return fit.template operator()<MatrixFisherDistribution<N>>(); });
-  }
-  if (family == "MatrixBingham") {
-    return with_plane_or_space(n, [&]<int N>() { return fit.template operator()<MatrixBinghamDistribution<N>>(); });
-  }
-  sheafnn::require_between("dimension", n, 3, 3);
-  if (family == "IsotropicGaussian") return fit.template operator()<IsotropicGaussian<3>>();
-  if (family == "Bingham") return fit.template operator()<BinghamDistribution<3>>();
+  const MixtureSamples given{
+      samples,
+      weights,
+      {.components = components, .starts = starts, .max_iterations = max_iterations, .seed = seed},
+      select};
+  if (auto fit = fit_cayley_mixture(family, given)) return *std::move(fit);
+  if (auto fit = fit_matrix_mixture(family, given)) return *std::move(fit);
   sheafnn::throw_invalid_argument("family", family, "it has no fit");
 }
 

@@ -1,33 +1,19 @@
 /// \file
-/// Distributions of rotations of R² to R⁵ on arrays of matrices, and functions of rotations.
+/// Any distribution of rotations of R² to R⁵ on arrays of matrices, the uniform one, and functions of rotations.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <sheafnn/rotation/bingham_distribution.hpp>
-#include <sheafnn/rotation/cayley_distribution.hpp>
-#include <sheafnn/rotation/cayley_fit.hpp>
-#include <sheafnn/rotation/cayley_gradient.hpp>
-#include <sheafnn/rotation/fit.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/rotation/cayley_transform.hpp>
+#include <sheafnn/rotation/exponential.hpp>
 #include <sheafnn/rotation/haar_distribution.hpp>
-#include <sheafnn/rotation/isotropic_gaussian_fit.hpp>
-#include <sheafnn/rotation/leon_distribution.hpp>
-#include <sheafnn/rotation/leon_fit.hpp>
-#include <sheafnn/rotation/matrix_bingham_distribution.hpp>
-#include <sheafnn/rotation/matrix_bingham_fit.hpp>
-#include <sheafnn/rotation/matrix_fisher_distribution.hpp>
-#include <sheafnn/rotation/matrix_fisher_fit.hpp>
 #include <sheafnn/rotation/nearest_rotation.hpp>
 #include <sheafnn/rotation/orthonormalise.hpp>
 #include <sheafnn/rotation/rotation_log.hpp>
-#include <sheafnn/rotation/sample_many.hpp>
-#include <sheafnn/rotation/score.hpp>
 #include <sheafnn/rotation/skew_functions.hpp>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,106 +26,11 @@ namespace python {
 
 namespace {
 
-template <template <int, class> class D>
-[[nodiscard]] Owned located(const Input<double>& location, double concentration) {
-  return with_dimension(dimension_of(location), [&]<int N>() -> Owned {
-    using Own = D<N, double>;
-    return std::make_unique<Of<Own, N>>(Own(load<N>(location.data()), concentration));
-  });
-}
 [[nodiscard]] Owned haar(Index dimension) {
   return with_dimension(dimension, []<int N>() -> Owned {
     using Own = sheafnn::rotation::HaarDistribution<N, double>;
     return std::make_unique<Of<Own, N>>(Own());
   });
-}
-[[nodiscard]] Owned matrix_fisher(const Input<double>& parameter) {
-  return with_plane_or_space(dimension_of(parameter), [&]<int N>() -> Owned {
-    using Own = sheafnn::rotation::MatrixFisherDistribution<N, double>;
-    return std::make_unique<Of<Own, N>>(Own(load<N>(parameter.data())));
-  });
-}
-[[nodiscard]] Owned matrix_bingham(const Input<double>& outer, const Input<double>& inner) {
-  const Index n = dimension_of(outer);
-  sheafnn::require(dimension_of(inner) == n, "inner", dimension_of(inner),
-                   sheafnn::detail::concat("must have ", n, " rows and columns, as outer has"));
-  return with_plane_or_space(n, [&]<int N>() -> Owned {
-    using Own = sheafnn::rotation::MatrixBinghamDistribution<N, double>;
-    return std::make_unique<Of<Own, N>>(Own(load<N>(outer.data()), load<N>(inner.data())));
-  });
-}
-
-/// \throws std::invalid_argument  another dimension than 3
-void require_space(Index dimension) { sheafnn::require(dimension == 3, "dimension", dimension, "must be 3"); }
-
-/// Distributions of rotations of R³.
-[[nodiscard]] Owned isotropic_gaussian(const Input<double>& location, double scale) {
-  require_space(dimension_of(location));
-  using Own = sheafnn::rotation::IsotropicGaussian<3, double>;
-  return std::make_unique<Of<Own, 3>>(Own(load<3>(location.data()), scale));
-}
-[[nodiscard]] Owned bingham(const Input<double>& parameter) {
-  sheafnn::require(dimension_of(parameter) == 4, "rows of the parameter", dimension_of(parameter), "must be 4");
-  using Own = sheafnn::rotation::BinghamDistribution<3, double>;
-  return std::make_unique<Of<Own, 3>>(Own(load<4>(parameter.data())));
-}
-
-/// location, concentration and their errors
-template <template <int, class> class D>
-[[nodiscard]] nb::dict fit_located(const Input<double>& samples, const Input<double>& weights, bool moments) {
-  return with_dimension(dimension_of(samples), [&]<int N>() {
-    using Own = D<N, double>;
-    const auto rotations = load_all<N>(samples);
-    const auto fit = [&] {
-      const GilRelease release;
-      return moments ? sheafnn::rotation::fit_moments<Own>(rotations, span_of(weights))
-                     : sheafnn::rotation::fit<Own>(rotations, span_of(weights));
-    }();
-    nb::dict d = parameters_of(fit.distribution);
-    d["location_error"] = fit.location_error;
-    d["concentration_error"] = fit.concentration_error;
-    add_common(d, fit);
-    return d;
-  });
-}
-
-/// The parameters of a distribution of R² or R³ that has no errors in Python.
-template <template <int, class> class D>
-[[nodiscard]] nb::dict fit_parameters(const Input<double>& samples, const Input<double>& weights) {
-  return with_plane_or_space(dimension_of(samples), [&]<int N>() {
-    const auto rotations = load_all<N>(samples);
-    const auto fit = [&] {
-      const GilRelease release;
-      return sheafnn::rotation::fit<D<N, double>>(rotations, span_of(weights));
-    }();
-    nb::dict d = parameters_of(fit.distribution);
-    add_common(d, fit);
-    return d;
-  });
-}
-
-template <class Own>
-[[nodiscard]] auto fit_space(const Input<double>& samples, const Input<double>& weights, bool moments) {
-  require_space(dimension_of(samples));
-  const auto rotations = load_all<3>(samples);
-  const GilRelease release;
-  return moments ? sheafnn::rotation::fit_moments<Own>(rotations, span_of(weights))
-                 : sheafnn::rotation::fit<Own>(rotations, span_of(weights));
-}
-[[nodiscard]] nb::dict fit_isotropic_gaussian(const Input<double>& samples, const Input<double>& weights,
-                                              bool moments) {
-  const auto fit = fit_space<sheafnn::rotation::IsotropicGaussian<3, double>>(samples, weights, moments);
-  nb::dict d = parameters_of(fit.distribution);
-  d["location_error"] = fit.location_error;
-  d["scale_error"] = fit.scale_error;
-  add_common(d, fit);
-  return d;
-}
-[[nodiscard]] nb::dict fit_bingham(const Input<double>& samples, const Input<double>& weights) {
-  const auto fit = fit_space<sheafnn::rotation::BinghamDistribution<3, double>>(samples, weights, false);
-  nb::dict d = parameters_of(fit.distribution);
-  add_common(d, fit);
-  return d;
 }
 
 /// A function of matrices, one by one; f.operator()<N>(matrix) returns one.
@@ -217,19 +108,7 @@ void bind_rotations(nb::module_& module) {
       .def("entropy", &Distribution::entropy)
       .def("kl_to_uniform", &Distribution::kl_to_uniform)
       .def("mean_resultant", &Distribution::mean_resultant);
-  module.def("cayley", &located<sheafnn::rotation::CayleyDistribution>);
-  module.def("leon_cayley", &located<sheafnn::rotation::LeonCayleyDistribution>);
   module.def("haar", &haar);
-  module.def("matrix_fisher", &matrix_fisher);
-  module.def("isotropic_gaussian", &isotropic_gaussian);
-  module.def("bingham", &bingham);
-  module.def("matrix_bingham", &matrix_bingham);
-  module.def("fit_isotropic_gaussian", &fit_isotropic_gaussian);
-  module.def("fit_bingham", &fit_bingham);
-  module.def("fit_cayley", &fit_located<sheafnn::rotation::CayleyDistribution>);
-  module.def("fit_leon_cayley", &fit_located<sheafnn::rotation::LeonCayleyDistribution>);
-  module.def("fit_matrix_fisher", &fit_parameters<sheafnn::rotation::MatrixFisherDistribution>);
-  module.def("fit_matrix_bingham", &fit_parameters<sheafnn::rotation::MatrixBinghamDistribution>);
   module.def("cayley_transform", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
       return sheafnn::rotation::cayley_rotation<double, N>(
