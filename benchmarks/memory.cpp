@@ -43,7 +43,7 @@ constexpr const char* rows_of_table[] = {
     "derivatives of parameters, then of arcs",
     "transports and node scalings of all layers",
     "outputs of layers, and R = L W",
-    "W, Y and the derivative of features",
+    "W, Y, and derivatives of features",
     "learner: inputs of layers after dropout",
     "masks of dropout",
     "outputs of the network",
@@ -90,7 +90,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
       number * (sheaves * (transport + (2 * Sizes::gram + Sizes::eigen) * node) + 2 * Sizes::gram * node +
                 (weights > 0 ? 0 : 1)),
       number * 2 * sheaves * row,
-      number * 3 * row,
+      number * 4 * row,
       bayesian ? 0 : number * (sheaves - 1) * row,
       (entries + (sheaves + 1 + (bayesian ? 0 : sheaves - 1)) * row) / 8,
       number * 2 * 8 * node,

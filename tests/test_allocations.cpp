@@ -17,6 +17,7 @@
 #include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/bsnn/bundle_network.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
+#include "sheafnn/bsnn/pooled_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/kept_memory.hpp"
@@ -239,6 +240,38 @@ TEST_CASE(
   }
   CHECK(heap::live_blocks() == blocks_before);
 }
+
+#if defined(SHEAFNN_TEST_OWN_MALLOC)
+TEST_CASE("mini-batches of graphs do not take more memory with every step") {
+  using Model = sheafnn::PooledModel<Nsd<sheafnn::GeneralLinear<2>>>;
+  sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 10, .splits = 1});
+  std::vector<sheafnn::Edge> inside;  // of graphs of 30 nodes
+  for (Index e = 0; e < data.graph.edge_count(); ++e) {
+    if (data.graph.edge(e).u / 30 == data.graph.edge(e).v / 30) inside.push_back(data.graph.edge(e));
+  }
+  for (std::int32_t u = 0; u + 1 < 3000; ++u) {
+    if ((u + 1) % 30 != 0) inside.push_back({u, u + 1});
+  }
+  data.graph = sheafnn::Graph(3000, inside);
+  std::vector<std::int32_t> offsets, labels;
+  for (std::int32_t g = 0; g <= 100; ++g) offsets.push_back(30 * g);
+  for (std::int32_t g = 0; g < 100; ++g) labels.push_back(g % 3);
+  data.graph.set_graphs(offsets);
+  const Model model(
+      sheafnn::PooledOptions{{.features = data.feature_count(), .channels = 8, .layers = 3, .classes = 3}, sheafnn::Pooling::mean},
+      1);
+  sheafnn::Network<Model> network(model, data.graph, data.features, 1);
+  const sheafnn::Classification loss(labels);
+  long after_few = 0;
+  for (std::int32_t step = 0; step < 40; ++step) {
+    std::vector<std::int32_t> graphs;
+    for (std::int32_t g = step % 10; g < 100; g += 10) graphs.push_back(g);
+    static_cast<void>(sheafnn::elbo(network, {.training = true, .dropout = 0.3, .nodes = graphs}, loss, graphs, {}));
+    if (step == 4) after_few = heap::live_bytes();
+  }
+  CHECK(heap::live_bytes() <= after_few + after_few / 4);
+}
+#endif
 
 TEST_CASE("allocations are counted") {
   const std::size_t before = allocations;

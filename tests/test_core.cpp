@@ -462,6 +462,20 @@ TEST_CASE_TEMPLATE("tiles cover a range once, in order, and touch nothing else",
   }
 }
 
+TEST_CASE_TEMPLATE("a tile long before the end of a row has all of its lanes", T, float, double) {
+  using Tile = sheafnn::math::Pack<T, sheafnn::row_lanes<T>>;
+  std::vector<T> in(sheafnn::row_lanes<T>, T(3));
+  for (const Index count : {-300, -1, 0, 1, 255, 256, 257, 260, 271, 300, 512}) {
+    CAPTURE(count);
+    std::vector<T> out(in.size(), T(0)), expected(in.size(), T(0));
+    const sheafnn::detail::TileAt<Tile, false> at(0, count);
+    at.store(out.data(), at.load(in.data()));
+    for (Index k = 0; k < std::min<Index>(count, sheafnn::row_lanes<T>); ++k)
+      expected[static_cast<std::size_t>(k)] = T(3);
+    CHECK(out == expected);
+  }
+}
+
 TEST_CASE_TEMPLATE("groups of tiles cover a row once, in order, and touch nothing else", T, float, double) {
   constexpr Index room = 200;
   for (Index width = 0; width <= 130; ++width) {

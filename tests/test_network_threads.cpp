@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "network_passes.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/nn/adam.hpp"
@@ -160,6 +161,31 @@ TEST_CASE("sixteen channels with an initial residual: single against double prec
   check_sixteen_channels<Diagonal<3>>(of);
   check_sixteen_channels<SpecialOrthogonal<3>>(of);
   check_sixteen_channels<GeneralLinear<2>>(of);
+}
+
+TEST_CASE("sixteen channels with a wide learner: single against double precision, all nodes against some") {
+  ModelOptions of;
+  of.learner_layers = 1;
+  of.learner_width = 260;
+  check_sixteen_channels<Diagonal<3>>(of);
+}
+
+TEST_CASE("first passes of new cooperative networks have the same bits for two threads") {
+  using Model = sheafnn::Csnn<2, float>;
+  const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 5001, .classes = 3, .features = 20});
+  const Model model({.features = data.feature_count(), .channels = 16, .layers = 3, .classes = 3}, 3);
+  const auto gradient = [&](int threads) {
+    Network<Model> network(model, data.graph, data.features, threads);
+    test::TrainingPass<float> pass;
+    pass.labels = data.labels;
+    pass.nodes = data.splits[0].train;
+    pass.seed = 4;
+    pass.dropout = 0.2;
+    test::train_pass(network, pass);
+    return std::vector<float>(network.gradient().begin(), network.gradient().end());
+  };
+  const std::vector<float> one = gradient(1);
+  for (int time = 0; time < 8; ++time) CHECK(gradient(2) == one);
 }
 
 TEST_CASE("results are the same bits for any number of threads: Bayesian") {

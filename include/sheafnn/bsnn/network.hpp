@@ -33,7 +33,7 @@ class Network : public detail::NetworkOfSteps<Network<Model>, detail::NetworkSte
  public:
   using S = typename Model::Scalar;
 
-  /// Allocates all buffers, except some that only passes with dropout need.
+  /// Allocates most buffers. Passes allocate others when they first need them.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes

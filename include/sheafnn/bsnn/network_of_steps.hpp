@@ -23,7 +23,6 @@ namespace sheafnn::detail {
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
 ///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
-///                  optionally readout_bar(): where the readout writes it;
 ///                - encodes_twice(): has the learner an encoder of its own?
 ///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights
@@ -37,9 +36,8 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
  public:
   using typename Passes::Model, typename Passes::S;
 
-  /// X_{l+1} after l layers of the last draw, valid until the next pass, or X_{L+1} until the backward pass. Which nodes it has
-  /// after the last layer, Network says. It is
-  /// X_1 for l = 0.
+  /// X_{l+1} after l layers of the last draw, valid until the next pass. It is X_1 for l = 0. Which nodes it has after the last
+  /// layer, Network says.
   /// \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
@@ -120,10 +118,11 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
     if constexpr (Steps::takes_embeddings) {
-      const FeatureView<S> bar = readout_bar();
+      const FeatureView<S> bar = steps_.last_bar();
       steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                              steps_.features_after(steps_.layer_count()).rows(), outputs_bar, bar.rows(),
                              steps_.weights_bar.readout, steps_.weights_bar.output);
+      steps_.kept = false;  // backward passes overwrite what they read, also if they are not completed
       steps_.accumulate_layers(bar, false);
     } else {
       steps_.accumulate(outputs_bar);
@@ -154,13 +153,6 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   }
 
  private:
-  [[nodiscard]] FeatureView<S> readout_bar() {
-    if constexpr (requires { steps_.readout_bar(); }) {
-      return steps_.readout_bar();
-    } else {
-      return steps_.last_bar();
-    }
-  }
   /// What finish_backward() begins with. \throws std::logic_error
   void end_backward() {
     this->check_finish();

@@ -130,6 +130,8 @@ struct NetworkParts
   [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
     return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
   }
+  /// No layer's numbers are in them any more.
+  void release_rows() noexcept { rows_.owner = nullptr; }
   /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
   [[nodiscard]] FeatureView<S> forward_scratch() {
     return shared_rows() == nullptr ? scratch(0) : view(rows().scaled);

@@ -59,14 +59,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
       x = diffuse(l, x);                               // X_{l+2}
     }
   }
-  /// Where the derivative of X_{L+1} belongs that comes from outside.
+  /// Where the derivative of X_{L+1} belongs.
   [[nodiscard]] FeatureView<S> last_bar() { return this->scratch(0).first(nodes.count()); }
-  /// Where the readout writes it: in the place of X_{L+1}, where nothing else reads that.
-  [[nodiscard]] FeatureView<S> readout_bar() {
-    const FeatureView<S> place = this->layers[this->layer_count() - 1].output_place();
-    // The readout reads X_{L+1} last where it writes the derivative, if it has no hidden layers.
-    return place.data() == nullptr || this->model.options().readout_layers > 1 ? last_bar() : place;
-  }
   /// Computes the derivative of X_1 from the derivative of X_{L+1}, and adds it over the samples.
   ///
   /// \param sheaf_begun  has a step after the layers begun the derivative of the last sheaf?
@@ -134,6 +128,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
          .filter_bar = this->weights_bar.filter,
          .before_bar = this->before_bar_view(l),
          .kl_weight = sample_share() * options.kl_weight});
+    this->release_rows();  // backward passes below write to them
   }
   /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
   /// the blocks of F^{l+1}.

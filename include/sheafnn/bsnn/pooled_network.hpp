@@ -203,9 +203,10 @@ class Network<PooledModel<NodeModel>> {
     // Training passes and evaluations have separate parts, because the graphs of each stay the same from epoch to
     // epoch.
     std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
-    std::optional<detail::KeptMemory::Use> use;
-    if (part == nullptr || !part->is_of(graphs)) {
-      use.emplace(memory_);  // mini-batches change with every step
+    // Mini-batches change with every step, and their networks with them.
+    const bool made = part == nullptr || !part->is_of(graphs);
+    const detail::KeptMemory::Use use(memory_, made);
+    if (made) {
       part.reset();
       part = std::make_unique<detail::PooledPart<NodeModel>>(model_, graph_, seen_, graphs);
     }
@@ -246,6 +247,7 @@ class Network<PooledModel<NodeModel>> {
   /// Draws the sheaves of a sample and computes its outputs.
   MatrixView<S> draw(Index sample) {
     detail::PooledPart<NodeModel>& part = begun("draw");
+    const detail::KeptMemory::Use use(memory_, false);
     const auto weights = weights_at<const S>(model_.parameters().values().data());
     const MatrixView<const S> pooled = part.pool(sample, weights.attention, keeps_);
     part.readout->forward(execution_, weights.hidden, weights.output, pooled);
@@ -256,6 +258,7 @@ class Network<PooledModel<NodeModel>> {
     for (Index k = 0; k < count; ++k) use(draw(k));
   }
   void begin_backward(const BackwardOptions& options) {
+    const detail::KeptMemory::Use use(memory_, false);
     begun("begin_backward").begin_backward(options);
     gradient_.fill(S(0));
   }
@@ -263,6 +266,7 @@ class Network<PooledModel<NodeModel>> {
   void accumulate(const MatrixView<const S>& outputs_bar) {
     detail::PooledPart<NodeModel>& part = begun("accumulate");
     if (!part.drawn()) throw std::logic_error("a backward pass needs a draw of a pass with training = true before it");
+    const detail::KeptMemory::Use use(memory_, false);
     const auto weights = weights_at<const S>(model_.parameters().values().data());
     const auto bars = weights_at<S>(gradient_.data());
     part.readout->backward(execution_, weights.hidden, weights.output, part.pooled(), outputs_bar,
@@ -272,6 +276,7 @@ class Network<PooledModel<NodeModel>> {
   /// Completes gradient() from these sums. \returns the KL term, per incident pair of the graphs of the pass
   double finish_backward() {
     detail::PooledPart<NodeModel>& part = begun("finish_backward");
+    const detail::KeptMemory::Use use(memory_, false);
     const double kl = part.finish_backward();
     const S* const of_layers = part.network().gradient().data();
     for (Index i = 0; i < gradient_.size(); ++i) gradient_[i] += of_layers[i];  // one of the two terms is 0

@@ -28,15 +28,17 @@ class KeptMemory {
   /// goes back to the system at the end of the last of them. A Buffer may outlive it, and be freed by any thread.
   class Use {
    public:
-    /// \param of  must outlive the Use, and has one Use at a time
-    explicit Use(KeptMemory& of) noexcept : of_(of), before_(current_) {
-      ++of.uses_;
+    /// \param of       must outlive the Use, and has one Use at a time
+    /// \param counted  whether it counts among the idle uses, and ends as they do
+    explicit Use(KeptMemory& of, bool counted = true) noexcept : of_(of), before_(current_), counted_(counted) {
+      if (counted) ++of.uses_;
       current_ = &of;
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use() {
       current_ = before_;
+      if (!counted_) return;
       for (std::vector<Block>& blocks : of_.free_) {
         std::erase_if(blocks, [&](const Block& block) {
           const bool unused = block.use + idle_uses <= of_.uses_;
@@ -49,6 +51,7 @@ class KeptMemory {
    private:
     KeptMemory& of_;
     KeptMemory* before_;
+    bool counted_;
   };
 
   /// Uses after which memory that none of them took goes back to the system.

@@ -5,6 +5,7 @@
 /// Unchecked: pointers to as many numbers as are read or written, and numbers of channels.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -109,7 +110,7 @@ struct SomeLanes<float, Register, 16> {
   __mmask16 mask;
 
   SHEAFNN_INLINE explicit SomeLanes(int lanes)
-      : mask(static_cast<__mmask16>(_bzhi_u32(0xFFFF, static_cast<unsigned>(lanes > 0 ? lanes : 0)))) {}
+      : mask(static_cast<__mmask16>(_bzhi_u32(0xFFFF, static_cast<unsigned>(std::clamp(lanes, 0, 16))))) {}
   [[nodiscard]] SHEAFNN_INLINE Register load(const float* p) const {
     return (Register)_mm512_maskz_loadu_ps(mask, p);
   }
@@ -122,7 +123,7 @@ struct SomeLanes<double, Register, 8> {
   __mmask8 mask;
 
   SHEAFNN_INLINE explicit SomeLanes(int lanes)
-      : mask(static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(lanes > 0 ? lanes : 0)))) {}
+      : mask(static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::clamp(lanes, 0, 8))))) {}
   [[nodiscard]] SHEAFNN_INLINE Register load(const double* p) const {
     return (Register)_mm512_maskz_loadu_pd(mask, p);
   }

@@ -158,6 +158,7 @@ class CooperativeLayer {
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
     mixing_.begin(1, weights, x, Dropout{});
+    if (training) static_cast<void>(mixing_.buffer());  // taken before threads write to it
     for (std::size_t i = 0; i < D; ++i) gain_[i] = options_.residual ? kernels::gain(weights.epsilon[i]) : S(0);
   }
   /// The mask of the dropout.

@@ -100,7 +100,6 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   [[nodiscard]] LayerReads reads() const noexcept override {
     return {.first = with_first, .before = with_before, .work = !shares_rows};
   }
-  [[nodiscard]] FeatureView<S> output_place() noexcept override { return this->at_nodes(output_); }
 
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void forward(const LayerCall<Family, S>& call) override {

@@ -41,9 +41,9 @@ template <class S>
 struct SharedRows {
   /// Unchecked: the same size in all calls.
   void take(Index size) {
-    if (!scaled.empty()) return;
-    scaled.resize(size, to_be_written);
-    mixed.resize(size, to_be_written);
+    for (Buffer<S>* rows : {&scaled, &mixed}) {
+      if (rows->empty()) rows->resize(size, to_be_written);
+    }
   }
   Buffer<S> scaled, mixed;      ///< W and Y, n × d' × f
   const void* owner = nullptr;  ///< the layer whose numbers they are
@@ -134,8 +134,6 @@ class Layer {
   /// The mask of the dropout of X_l.
   [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
   [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }
-  /// output(), where its derivative may be written in its place before backward(); empty: it may not.
-  [[nodiscard]] virtual FeatureView<S> output_place() noexcept { return {}; }
   /// Points the weights, and their derivatives, at the numbers of a network.
   virtual void declare(ParameterList<const S>& list) = 0;
   virtual void declare(ParameterList<S>& list) = 0;
@@ -202,10 +200,6 @@ class WeightedLayer : public Layer<Family, S> {
   template <class T>
   [[nodiscard]] FeatureView<T> own(const FeatureView<T>& x) const {
     return x.first(graph_->own_node_count());
-  }
-  /// A buffer of at least as many rows as the last pass has nodes.
-  [[nodiscard]] FeatureView<S> at_nodes(Buffer<S>& buffer) const {
-    return {buffer.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
   }
   /// Checks a call, and keeps its nodes.
   SHEAFNN_NOINLINE void begin(const LayerCall<Family, S>& call) {
