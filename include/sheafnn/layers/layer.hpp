@@ -201,6 +201,10 @@ class WeightedLayer : public Layer<Family, S> {
   [[nodiscard]] FeatureView<T> own(const FeatureView<T>& x) const {
     return x.first(graph_->own_node_count());
   }
+  /// A buffer of at least as many rows as the last pass has nodes.
+  [[nodiscard]] FeatureView<S> at_nodes(Buffer<S>& buffer) const {
+    return {buffer.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
+  }
   /// Checks a call, and keeps its nodes.
   SHEAFNN_NOINLINE void begin(const LayerCall<Family, S>& call) {
     check_features(call.x, "x");
