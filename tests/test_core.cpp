@@ -592,7 +592,9 @@ TEST_CASE("an array that fills two thirds of its large pages has them to itself"
   CHECK(place_of(page - 64) == ArrayPlace{page, page});
   CHECK(place_of(page / 3 * 2 + 2) == ArrayPlace{page, page});
   CHECK(place_of(page) == ArrayPlace{page, page});
-  CHECK(place_of(3 * page + 1) == ArrayPlace{page, 4 * page});
+  CHECK(place_of(2 * page - 1) == ArrayPlace{page, 2 * page});
+  CHECK(place_of(2 * page) == ArrayPlace{64, 2 * page});
+  CHECK(place_of(3 * page + 1) == ArrayPlace{64, 3 * page + 1});
 #endif
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, page / 3 * 2, page + page / 4}) {
     CHECK(place_of(bytes) == ArrayPlace{64, bytes});

@@ -25,11 +25,12 @@ struct ArrayPlace {
 
   friend constexpr bool operator==(const ArrayPlace&, const ArrayPlace&) = default;
 };
-/// Whole large pages for an array that fills at least two thirds of them. Otherwise what it needs, from a multiple of 64 on.
+/// Whole large pages for an array of less than two that fills at least two thirds of them. Otherwise what it needs, from a
+/// multiple of 64 on: of longer arrays most is in large pages anyway.
 [[nodiscard]] constexpr ArrayPlace place_of(std::size_t bytes) noexcept {
 #if defined(MADV_HUGEPAGE)
   const std::size_t rest = bytes % large_page, room = rest == 0 ? 0 : large_page - rest;
-  if (bytes > 0 && bytes >= 2 * room) return {large_page, bytes + room};
+  if (bytes > 0 && bytes >= 2 * room && bytes < 2 * large_page) return {large_page, bytes + room};
 #endif
   return {64, bytes};
 }
