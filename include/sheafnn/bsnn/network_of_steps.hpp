@@ -15,8 +15,8 @@ namespace sheafnn::detail {
 ///                - set_pass(pass): checks and takes a pass;
 ///                - embed(): X_1 and, of Bayesian models, the posterior. Of steps that share embeddings it computes H
 ///                  only, start_from_encoder() goes on from that, and take(steps) from what others have computed;
-///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the layers' weights, of the posterior's
-///                  parameters and of X_1, over the samples;
+///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the
+///                  layers' weights, of the posterior's parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
 ///                - features_after(count): X_{count+1}
