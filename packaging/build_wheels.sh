@@ -45,8 +45,7 @@ for python in "$@"; do
 done
 output=$(realpath -m "$output")
 
-# With one network and one of sheafnn.torch, three levels are about 13 MB. A further network adds about 0.8 MB, and one of sheafnn.torch
-# about 1.1 MB.
+# These networks fit into the limit.
 if [ -z "$models" ]; then
   models="Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;Connection_2;HypergraphDiagonal_2"
   torch_models=${torch_models:-SpecialOrthogonal_2;SpecialOrthogonal_3}

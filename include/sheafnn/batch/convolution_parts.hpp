@@ -176,7 +176,7 @@ struct ConvolutionNetworkParts
   Index start_size = 0;  ///< numbers of its output, of a run
   std::vector<BatchConvolution<Executor, Family, S>> layers;
   BatchSheaf<Executor, Family, S> sheaf;
-  std::optional<BatchSheafLearner<Executor, S>> learner;  ///< this and the next three: of Bayesian models
+  std::optional<BatchSheafLearner<Executor, S>> learner;  ///< this and the next: of Bayesian models
   std::optional<typename PosteriorOf<Executor, Model, sampled>::type> posterior;
   Array<Executor, S> start_bar;
   LayerScratch<Executor, S> scratch;

@@ -102,7 +102,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   using typename Passes::Family, typename Passes::Model;
   using S = Scalar;
 
-  /// Allocates all buffers except the buffers of the flow's steps, which grow with the number of steps.
+  /// Allocates most buffers. Passes allocate others when they first need them, and the flow's steps as their number grows.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
