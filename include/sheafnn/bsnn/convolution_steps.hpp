@@ -155,7 +155,6 @@ struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
       output.head->backward(execution, {}, weights.output, layer(layer_count() - 1).output().rows(), outputs_bar,
                             last_bar.rows(), {}, weights_bar.output);
     } else {
-      require_shape(outputs_bar, output.rows, output.classes, "output_bar");
       last_bar.rows().eigen() = outputs_bar.eigen();
     }
     for (Index l = layer_count(); l-- > 0;) {

@@ -117,26 +117,29 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   /// Adds to the derivatives of the layers' weights, of the posterior's parameters and of X_1.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
+    const MatrixView<const S> outputs = this->outputs();
+    require_shape(outputs_bar, outputs.rows(), outputs.columns(), "output_bar");
+    this->begin_accumulate();
     if constexpr (Steps::takes_embeddings) {
       const FeatureView<S> bar = steps_.last_bar();
       steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                              steps_.features_after(steps_.layer_count()).rows(), outputs_bar, bar.rows(),
                              steps_.weights_bar.readout, steps_.weights_bar.output);
-      steps_.kept = false;  // backward passes overwrite what they read, also if they are not completed
       steps_.accumulate_layers(bar, false);
     } else {
       steps_.accumulate(outputs_bar);
     }
-    steps_.first_sample = steps_.kept = false;
+    this->end_accumulate();
   }
   /// The same from the derivative of X_{L+1}.
   void accumulate(const FeatureView<const S>& features_bar, bool sheaf_begun) {
     this->check_accumulate();
     const FeatureView<S> bar = steps_.last_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
+    this->begin_accumulate();
     if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
     steps_.accumulate_layers(bar, sheaf_begun);
-    steps_.first_sample = steps_.kept = false;
+    this->end_accumulate();
   }
   /// Completes gradient() from the sums of accumulate(). \returns the KL term, the mean over the variables that are drawn
   double finish_backward() {

@@ -26,7 +26,7 @@ namespace sheafnn::detail {
 /// \tparam Derived  the network: BegunPass begin(pass), and the private steps draw(sample) → outputs,
 ///                  accumulate(outputs_bar) and finish_backward() → KL term, for its friend PassSteps. They call the
 ///                  protected members: begin_pass() first and begun() last in begin(), begin_draw() and end_draw()
-///                  around a draw, check_accumulate() and check_finish()
+///                  around a draw, begin_accumulate() and end_accumulate() around a backward pass, and the checks
 /// \tparam Steps    its layers and buffers, and what a pass remembers
 template <class Derived, class Steps>
 class NetworkPasses {
@@ -211,6 +211,12 @@ class NetworkPasses {
   void check_accumulate() const {
     if (!backward_begun_) throw std::logic_error("add() needs a backward pass that has not finished");
     require_kept();
+  }
+  /// Until end_accumulate() the backward pass has ended. If it fails, it has overwritten what it read, and left parts of sums.
+  void begin_accumulate() noexcept { steps_.kept = backward_begun_ = false; }
+  void end_accumulate() noexcept {
+    steps_.first_sample = false;
+    backward_begun_ = true;
   }
   /// Checks finish_backward(), and ends the backward pass.
   void check_finish() {
