@@ -29,7 +29,7 @@ template <int D, bool Bayesian, class S>
 struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights> {
   using State = PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights>;
   using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient,
-      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::first_sample, State::kl;
+      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::kl;
   using typename State::Model;
 
   BundleSteps(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
@@ -120,11 +120,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   void accumulate(const MatrixView<const S>& outputs_bar) {
     read_out_backward(outputs_bar);
     diffuse_backward();
-    if (first_sample) {
-      std::swap(bar, embedding_bar);
-    } else {
-      add_array(execution, bar.size(), bar.data(), embedding_bar.data());
-    }
+    this->add_sample(bar, embedding_bar);
   }
   /// Y at the requested nodes.
   void read_out() { output.forward(execution, weights.readout, weights.output, normed(end_rows())); }

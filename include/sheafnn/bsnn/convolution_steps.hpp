@@ -54,8 +54,7 @@ template <class ModelType>
 struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
   using State = PassState<ModelType, ConvolutionWeights>;
   using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient,
-      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::first_sample, State::kl,
-      State::is_sampled;
+      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::kl, State::is_sampled;
   using typename State::Model, typename State::S;
   using Family = typename Model::Family;
   using Posterior = typename Model::Posterior;
@@ -166,10 +165,7 @@ struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
       layer(l).backward(execution, weights.layers[i], sheaf_of(l), source.gradient(), bar, weights_bar.layers[i]);
       if constexpr (is_sampled) sheaf_backward(l);
     }
-    if (encoder) {
-      if (first_sample) std::fill(embedding_bar.begin(), embedding_bar.end(), S(0));
-      add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
-    }
+    if (encoder) this->add_sample(x_bar, embedding_bar);
   }
   void sheaf_backward(Index l) requires is_sampled {
     const SheafInput<S> read = sheaf_input(l);

@@ -31,8 +31,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   using Parts::model, Parts::graph, Parts::encoder, Parts::learner_encoder, Parts::learners, Parts::posteriors,
       Parts::stages, Parts::maps_gradient, Parts::masks, Parts::weights, Parts::weights_bar, Parts::last, Parts::bar,
       Parts::x_bar, Parts::embedding_bar, Parts::leave_size, Parts::enter_size, Parts::partial_size, Parts::execution,
-      Parts::work, Parts::pass, Parts::nodes, Parts::sample, Parts::options, Parts::closed_form, Parts::first_sample,
-      Parts::kl, Parts::given_maps;
+      Parts::work, Parts::pass, Parts::nodes, Parts::sample, Parts::options, Parts::closed_form, Parts::kl,
+      Parts::given_maps;
   using Parts::layer_count, Parts::features_of, Parts::own_rows, Parts::normalises, Parts::owned,
       Parts::learns_per_layer, Parts::pair_of, Parts::stage_of, Parts::packs, Parts::all_nodes, Parts::for_chunks,
       Parts::sum_chunks, Parts::walk, Parts::draw, Parts::drop;
@@ -197,11 +197,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
   void accumulate_layers(const FeatureView<S>& /*last_bar()*/, bool /*sheaf_begun*/) {
     diffuse_backward();
-    if (first_sample) {
-      std::swap(x_bar, embedding_bar);
-    } else {
-      add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
-    }
+    this->add_sample(x_bar, embedding_bar);
   }
   /// Computes the derivatives of the learners that serve all layers. \returns the derivative of H
   MatrixView<S> start_backward() {

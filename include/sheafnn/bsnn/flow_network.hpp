@@ -44,7 +44,7 @@ struct FlowSteps : NetworkSteps<Model> {
   }
   /// Adds to the derivatives of the flow's weights, of Q's parameters and of H.
   void accumulate(const MatrixView<const S>& outputs_bar) {
-    const bool overwrites = this->begin_embedding_bar(this->execution, this->first_sample);
+    const bool first = this->begin_embedding_bar(this->execution, this->first_sample);
     const FeatureView<S> bar = this->x_bar_view();
     const MatrixView<S> rows = this->nodes.all() ? bar.rows() : this->last_bar().rows();
     this->output.backward(this->execution, this->weights.readout, this->weights.output, selected_rows, outputs_bar,
@@ -53,7 +53,7 @@ struct FlowSteps : NetworkSteps<Model> {
     flow.backward(this->execution, this->layers.weights, this->sheaf_of(0), this->source.gradient(), false, bar,
                   this->scratch(0), this->scratch(1), this->layers.weights_bar);
     this->sheaf_backward(0);
-    this->add_embedding_bar(this->execution, overwrites);
+    this->add_sample(this->x_bar, this->embedding_bar, first);
   }
 
   FlowLayer<typename Model::Family, S> flow;

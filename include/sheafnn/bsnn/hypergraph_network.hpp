@@ -39,8 +39,7 @@ template <class ModelType>
 struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   using State = PassState<ModelType, HypergraphWeights>;
   using State::model, State::graph, State::execution, State::weights, State::weights_bar, State::gradient,
-      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::first_sample, State::kl,
-      State::is_sampled;
+      State::pass, State::nodes, State::sample, State::options, State::closed_form, State::kl, State::is_sampled;
   using typename State::Model, typename State::S;
   using Family = typename Model::Family;
   using Posterior = typename Model::Posterior;
@@ -143,11 +142,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
       if (l < sheaf_count()) sheaf_backward(l);
       std::swap(bar, x_bar);
     }
-    if (first_sample) {
-      std::swap(bar, embedding_bar);
-    } else {
-      add_array(execution, bar.size(), bar.data(), embedding_bar.data());
-    }
+    this->add_sample(bar, embedding_bar);
   }
   /// Computes the derivatives of the encoders' and the learner's weights from the sums over all samples.
   void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
@@ -241,7 +236,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using typename Base::Family, typename Base::Model;
   using S = Scalar;
 
-  /// Allocates all buffers except the ones for backward passes.
+  /// Allocates most buffers. Passes allocate others when they first need them.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the hypergraph, or a hypergraph without nodes

@@ -130,8 +130,6 @@ struct NetworkParts
   [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
     return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
   }
-  /// No layer's numbers are in them any more.
-  void release_rows() noexcept { rows_.owner = nullptr; }
   /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
   [[nodiscard]] FeatureView<S> forward_scratch() {
     return shared_rows() == nullptr ? scratch(0) : view(rows().scaled);
@@ -172,7 +170,7 @@ struct NetworkParts
   /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar. Takes the memory of both derivatives,
   /// which is one array if only one sample is added and no layer reads X_1.
   ///
-  /// \returns whether add_embedding_bar() overwrites embedding_bar, because nothing was added before
+  /// \returns whether x_bar is the first that is added to embedding_bar: see add_sample()
   bool begin_embedding_bar(Execution execution, bool first_sample) {
     const bool added = layers.reads().first, overwrites = first_sample && !added;
     if (overwrites && x_bar.empty()) std::swap(x_bar, embedding_bar);
@@ -181,15 +179,6 @@ struct NetworkParts
     if (first_sample && added) clear(execution, embedding_bar);
     return overwrites;
   }
-  /// embedding_bar (+)= x_bar.
-  void add_embedding_bar(Execution execution, bool overwrites) {
-    if (overwrites) {
-      std::swap(x_bar, embedding_bar);
-    } else {
-      add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
-    }
-  }
-
   /// Before the backward pass of a sample: X̄_{l−1} of layers that read it is 0.
   void clear_before_bars(Execution execution) {
     for (Buffer<S>& buffer : before_bar_) clear(execution, buffer);

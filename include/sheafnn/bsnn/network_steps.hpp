@@ -66,7 +66,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// \param sheaf_begun  has a step after the layers begun the derivative of the last sheaf?
   void accumulate_layers(FeatureView<S> bar, bool sheaf_begun) {
     sheaf_gradient_begun = sheaf_begun;
-    const bool overwrites = this->begin_embedding_bar(execution, first_sample);
+    const bool first = this->begin_embedding_bar(execution, first_sample);
     this->clear_before_bars(execution);
     for (Index l = this->layer_count(); l-- > 0;) {
       diffuse_backward(l, bar);
@@ -74,7 +74,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       this->add_before_bar(execution, l);
       bar = this->x_bar_view();
     }
-    this->add_embedding_bar(execution, overwrites);
+    this->add_sample(this->x_bar, this->embedding_bar, first);
   }
 
   // Layers count from 0, so layer l reads X_{l+1} and F^{l+1} of the equations (network.hpp).
@@ -128,7 +128,6 @@ struct NetworkSteps : NetworkParts<ModelType> {
          .filter_bar = this->weights_bar.filter,
          .before_bar = this->before_bar_view(l),
          .kl_weight = sample_share() * options.kl_weight});
-    this->release_rows();  // backward passes below write to them
   }
   /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
   /// the blocks of F^{l+1}.

@@ -2,6 +2,8 @@
 /// PassState: what the steps of a network know of its model, and remember of a pass.
 #pragma once
 
+#include <utility>
+
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/buffer.hpp"
@@ -9,6 +11,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
 namespace sheafnn::detail {
@@ -61,6 +64,15 @@ struct PassState {
   [[nodiscard]] const S* explicit_noise(Index sheaf, Index count) const {
     return pass.noise.empty() ? nullptr : pass.noise[static_cast<std::size_t>(sample * count + sheaf)].data();
   }
+  /// total = bar of the first sample, total += bar of the others. The numbers of `bar` are undefined then.
+  void add_sample(Buffer<S>& bar, Buffer<S>& total, bool first) {
+    if (first) {
+      std::swap(bar, total);
+    } else {
+      add_array(execution, bar.size(), bar.data(), total.data());
+    }
+  }
+  void add_sample(Buffer<S>& bar, Buffer<S>& total) { add_sample(bar, total, first_sample); }
   /// Has the closed form of the KL term to be computed when all samples are there?
   [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form; }
   /// The KL term at the end of a backward pass.

@@ -155,11 +155,11 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   /// The memory for W and Y of this pass.
   void take_rows(const LayerCall<Family, S>& call) {
     rows_ = shares_rows ? call.rows : nullptr;
-    mixing_.keep_in(nullptr);
-    if (rows_ == nullptr) return;
-    rows_->take(graph_->node_count() * diffusion_->row());
-    rows_->owner = this;
-    mixing_.keep_in(rows_->mixed.data());
+    if (rows_ != nullptr) {
+      rows_->take(graph_->node_count() * diffusion_->row());
+      rows_->owner = this;
+    }
+    mixing_.keep_in(rows_ != nullptr ? rows_->mixed.data() : nullptr);
   }
   /// W from rows of Y.
   [[nodiscard]] auto scaling(const SheafBlocks<Family, S>& sheaf) {

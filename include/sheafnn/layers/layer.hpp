@@ -46,7 +46,8 @@ struct SharedRows {
     }
   }
   Buffer<S> scaled, mixed;      ///< W and Y, n × d' × f
-  const void* owner = nullptr;  ///< the layer whose numbers they are
+  /// The layer whose numbers they are. Its backward pass sets null, since others write to them after it.
+  const void* owner = nullptr;
 };
 
 /// A forward pass of a layer. Features are n × d' × f, channels innermost.
@@ -60,7 +61,7 @@ struct LayerCall {
   Dropout dropout = {};             ///< of X_l in training; see active_dropout()
   bool training = true;             ///< will backward() follow?
   MixedFeatures mixing = MixedFeatures::compute;  ///< of evaluations
-  FeatureView<S> scratch = {};                    ///< of evaluations: of the shape of x, overwritten
+  FeatureView<S> scratch = {};  ///< of evaluations: of the shape of x, overwritten; may be `scaled` of `rows`
   FilterWeights<const S> filter = {};             ///< what all layers share
   FeatureView<const S> before = {};  ///< X_{l−1}, of the first layer X_1; stays in place until backward()
   Noise<S> noise = {};               ///< of layers that draw something
