@@ -126,6 +126,13 @@ struct SumGradients {
   }
 };
 
+/// The sums of all ranges, a part of a launch. \param ranges  the layout's, where kernels read them
+template <class S>
+[[nodiscard]] Teams<SumGradients<S>> sum_gradients(const PartialSums& layout, Index runs,
+                                                   const ParameterView<S>& parameters, const PartialSum* ranges) {
+  return {layout.items(), runs, max_lanes, {parameters, ranges, static_cast<int>(layout.ranges().size())}};
+}
+
 /// Partial sums of AᵀB, followed, if `ones`, by partial sums of 1ᵀB: item (chunk, i, j) is Σ_rows a_i b_j over a chunk.
 /// A is rows × a_columns, B rows × b_columns, of one run each.
 template <class S>

@@ -67,10 +67,7 @@ class LayerOperator {
     executor_.launch(1, 1, SetRun{run, runs_.data()});
     caller_.load(executor_, parameters_.data());
   }
-  void sum_gradients() {
-    executor_.launch_together(Teams{sums_.items(), Index{1}, max_lanes,
-                                    SumGradients<S>{view_, ranges_.data(), static_cast<int>(ranges_.size())}});
-  }
+  void sum_gradients() { executor_.launch_together(detail::sum_gradients(sums_, 1, view_, ranges_.data())); }
   void copy(Index size, const S* from, S* to) { executor_.launch(size, 1, CopyToInstances<S>{from, size, 1, to}); }
 
   Executor& executor_;

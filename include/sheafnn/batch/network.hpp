@@ -321,9 +321,7 @@ class BatchNetwork<Executor, ModelType>
   }
   /// From partial sums to gradients, and the sum of the posterior's KL without a closed form.
   void sum_gradients(bool closed_form) {
-    const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
-                     detail::SumGradients<S>{parts_.view, parts_.ranges.data(),
-                                             static_cast<int>(parts_.ranges.size())}};
+    const auto sums = parts_.partial_sums();
     if constexpr (sampled) {
       const auto kl_sums = parts_.posterior->begin_kl(!closed_form);
       if (parts_.sheaf_encoder) {

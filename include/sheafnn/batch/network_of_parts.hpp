@@ -177,8 +177,7 @@ class NetworkOfParts {
   }
   /// From partial sums to gradients, and the sum of KL.
   void sum_gradients(bool /*closed_form*/) {
-    const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
-                     SumGradients<S>{parts_.view, parts_.ranges.data(), static_cast<int>(parts_.ranges.size())}};
+    const auto sums = parts_.partial_sums();
     if constexpr (Model::bayesian) {
       executor_.launch_together(sums, parts_.encoder->gradient(parts_.view),
                                 parts_.kl_tree.begin(parts_.kl_of_pairs()));

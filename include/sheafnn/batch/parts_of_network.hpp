@@ -31,6 +31,11 @@ struct PartsOfNetwork {
   [[nodiscard]] const ColumnTree<Executor, S>& kl_sums() const noexcept { return kl_tree; }
   [[nodiscard]] Index pairs() const noexcept { return kl_count; }
 
+  /// Part of a launch: from partial sums to the gradients of all runs.
+  [[nodiscard]] Teams<SumGradients<S>> partial_sums() const {
+    return sum_gradients(sums, batch.runs, view, ranges.data());
+  }
+
   std::shared_ptr<Common> common;
   BatchSize batch;
   Index parameter_count;
