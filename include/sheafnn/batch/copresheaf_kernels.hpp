@@ -32,15 +32,11 @@ struct ArcMaps {
   /// \param turned  the arc is side 1 of its edge
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void add(const S* maps, std::uint32_t edges, std::uint32_t edge,
                                                    bool turned, const Tile<S>* x, Tile<S>* sums) {
-    if constexpr (Sizes::map == 0) {
-      SHEAFNN_UNROLL for (int i = 0; i < learned; ++i) sums[i] += x[i];
-    } else {
-      const Index pairs = 2 * static_cast<Index>(edges);
-      const S* first = maps + (turned != Transposed ? edges + edge : edge);
-      S map[Sizes::map];
-      SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) map[k] = first[k * pairs];
-      kernels::add_block_times<learned, Sizes::map, Transposed, false>(map, x, sums);
-    }
+    const Index pairs = 2 * static_cast<Index>(edges);
+    const S* first = maps + (turned != Transposed ? edges + edge : edge);
+    S map[Sizes::map > 0 ? Sizes::map : 1];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) map[k] = first[k * pairs];
+    kernels::add_block_times<learned, Sizes::map, Transposed, false>(map, x, sums);
   }
 };
 

@@ -2,8 +2,8 @@
 /// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over channels.
 /// Source: math: "Diffusion in three steps" (3.15).
 ///
-/// A block has 1, D or D² numbers: c times the identity, a diagonal, or a matrix in columns. T is a tile of channels,
-/// x the D coordinates of a node in it.
+/// A block has 1, D or D² numbers: c times the identity, a diagonal, or a matrix in columns. Without numbers it is the
+/// identity, which add_block_times() takes. T is a tile of channels, x the D coordinates of a node in it.
 ///
 /// Unchecked: pointers to a block's numbers and to D tiles.
 #pragma once
@@ -42,7 +42,9 @@ template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
 SHEAFNN_HD SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* sum) {
   SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
     const T value = x[j];
-    if constexpr (is_dense<D, Size>) {
+    if constexpr (Size == 0) {
+      sum[j] = Subtract ? sum[j] - value : sum[j] + value;
+    } else if constexpr (is_dense<D, Size>) {
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
         const T term = T(block[entry<D, Transposed>(i, j)]) * value;
         sum[i] = Subtract ? sum[i] - term : sum[i] + term;

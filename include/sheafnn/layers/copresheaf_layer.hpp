@@ -117,15 +117,6 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
  private:
   /// Numbers of a chunk's sums: derivatives of A, B and b.
   [[nodiscard]] Index partial_size() const { return mixing_.partial_size() + diffusion_->channels; }
-  /// sum += ρ_a x or ρ_aᵀ x.
-  template <bool Transposed, class T>
-  SHEAFNN_INLINE static void add_map_times(const SheafBlocks<Family, S>& sheaf, Index arc, const T* x, T* sum) {
-    if constexpr (Sizes::map == 0) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] += x[i];
-    } else {
-      kernels::add_block_times<D, Sizes::map, Transposed, false>(sheaf.arc_map(arc), x, sum);
-    }
-  }
   /// 1/degree; 0 for degree 0.
   [[nodiscard]] S part_of(Index u) const { return kernels::mean_share(static_cast<S>(graph_->degree(u))); }
   /// m of node u, a tile of it, in row `index`.
@@ -136,7 +127,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
     for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
       detail::load_coordinates<D>(c, read_ + graph_->target(arc) * row + c, f, other);
-      add_map_times<false>(sheaf, arc, other, sum);
+      kernels::add_block_times<D, Sizes::map, false, false>(sheaf.arc_map(arc), other, sum);
     }
     const T part = T(part_of(u));
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = part * sum[i];
@@ -153,7 +144,8 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
       const Index v = graph_->target(arc) * row + c;
       detail::load_coordinates<D>(c, to_bar + v, f, other_bar);
-      add_map_times<true>(call.sheaf, graph_->reverse(arc), other_bar, sum);
+      kernels::add_block_times<D, Sizes::map, true, false>(call.sheaf.arc_map(graph_->reverse(arc)), other_bar,
+                                                           sum);
       if constexpr (is_learned<Family>) {
         detail::load_coordinates<D>(c, read_ + v, f, other);
         kernels::channel_products<D, Sizes::map>(bar, other, call.sheaf_gradient.map_bar.data() + arc * Sizes::map,
