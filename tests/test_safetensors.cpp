@@ -305,6 +305,13 @@ TEST_CASE("a file that is replaced hands on its permissions; links lead to the f
 }
 
 #if defined(__unix__)
+#if defined(__linux__)
+TEST_CASE("folders that a file system does not bring to a disk are no failure") {
+  CHECK(io::detail::sync_to_disk("/proc"));
+  CHECK(!io::detail::sync_to_disk("/proc/nothing is there"));
+}
+#endif
+
 TEST_CASE("a file that cannot be opened: the system's reason") {
   const test::TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(io::detail::OpenFile(folder / "absent"),

@@ -24,7 +24,7 @@ class NewFolder {
       fail(path_.string(), "exists already; name a new folder");
     }
     if (!std::filesystem::create_directory(temporary_, error)) {
-      fail(path_.string(), "cannot be made; ", error.message());
+      give_up(error.message());
     }
   }
   NewFolder(const NewFolder&) = delete;
@@ -42,18 +42,20 @@ class NewFolder {
     std::error_code error;
     errno = 0;
     for (const std::filesystem::path& file : list_folder(temporary_)) {
-      if (!sync_to_disk(file)) fail(path_.string(), "cannot be made; ", system_reason());
+      if (!sync_to_disk(file)) give_up(system_reason());
     }
-    if (!sync_to_disk(temporary_)) fail(path_.string(), "cannot be made; ", system_reason());
+    if (!sync_to_disk(temporary_)) give_up(system_reason());
     const std::filesystem::path parent = path_.parent_path();  // takes memory: before the renaming
     std::filesystem::remove(path_, error);                     // an empty folder
     std::filesystem::rename(temporary_, path_, error);
-    if (error) fail(path_.string(), "cannot be made; ", error.message());
+    if (error) give_up(error.message());
     temporary_.clear();
-    sync_to_disk(parent);  // where the file system can
+    sync_to_disk(parent);
   }
 
  private:
+  [[noreturn]] void give_up(std::string_view reason) const { fail(path_.string(), "cannot be made; ", reason); }
+
   std::filesystem::path path_, temporary_;
 };
 
