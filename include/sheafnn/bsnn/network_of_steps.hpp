@@ -19,6 +19,8 @@ namespace sheafnn::detail {
 ///                  layers' weights, of the posterior's parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
+///                - mean_kl(): the posterior's KL term in closed form, or 0; ends_with_kl(): does end_backward() compute it?
+///                  total_kl(): the KL term at the end of a backward pass. PassState has the last two
 ///                - features_after(count): X_{count+1}
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,

@@ -49,11 +49,12 @@ class TypedLearner {
   TypedLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   TypedLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
-  /// As in SheafLearner.
+  /// As in SheafLearner, for each type.
   void share_work(const TypedLearner& other) {
     if (is_plain()) plain_.share_work(other.plain_);
     for (std::size_t t = 0; t < types_.size(); ++t) types_[t]->learner.share_work(other.types_[t]->learner);
   }
+  /// As in SheafLearner. With several types each learner keeps memory of its own.
   void set_derivatives(const std::shared_ptr<Buffer<S>>& raw_bar, const std::shared_ptr<Buffer<S>>& arc_bar) {
     if (is_plain()) plain_.set_derivatives(raw_bar, arc_bar);
   }

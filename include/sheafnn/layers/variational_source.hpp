@@ -111,7 +111,8 @@ class VariationalSource {
   [[nodiscard]] double kl(Execution execution) requires Draws::closed_form_kl {
     return posterior_.mean_kl(execution);
   }
-  /// log q − log p of the sheaf input.sheaf, which was built from this input, averaged over the incident pairs.
+  /// log q − log p of the sheaf input.sheaf, which was built from this input, averaged over the incident pairs. No draw is kept,
+  /// so the maps are drawn again, as in backward().
   [[nodiscard]] double log_ratio(Execution execution, const SheafInput<S>& input);
 
   /// \param kl_weight  factor of kl() in the loss, 0 to leave it out
