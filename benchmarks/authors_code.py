@@ -93,7 +93,7 @@ def provide_missing():
                             ("torch_sparse", {"spmm": spmm, "SparseTensor": type("SparseTensor", (), {}),
                                               "coalesce": None}),
                             ("torch_householder", {"torch_householder_orgqr": torch_householder_orgqr})]:
-        if importlib.util.find_spec(name) is None:
+        if name not in sys.modules and importlib.util.find_spec(name) is None:
             module = types.ModuleType(name)
             vars(module).update(functions)
             sys.modules[name] = module

@@ -358,6 +358,9 @@ def run(
 
 #: share of entries that are not 0 up to which products read them alone
 _SPARSE = 0.1
+#: On the CPU the library computes products with matrices of at most so many rows and columns. On an AMD processor MKL takes
+#: twice the time (docs/notebook/torch_epochs.md).
+_NARROW = 128
 
 
 def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
@@ -365,10 +368,42 @@ def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
     _check_parameter("lin1.bias", bias, (weight.shape[0],), x)
 
 
+def _is_narrow(x: Tensor, outputs: int) -> bool:
+    return max(x.shape[1], outputs) <= _NARROW and x.numel() > 0 and _graphs.device_of(x) < 0
+
+
+def _addresses(*arrays: Tensor | None) -> Tuple[int, ...]:
+    return tuple(0 if array is None else array.data_ptr() for array in arrays)
+
+
 def _dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x Wᵀ + b."""
-    _check_linear(x, weight, bias)
-    return torch.nn.functional.linear(x, weight, bias)
+    """x Wᵀ + b, whose gradients PyTorch does not know."""
+    outputs = weight.shape[0]
+    if not _is_narrow(x, outputs):
+        return torch.nn.functional.linear(x, weight, bias)
+    own = x.contiguous(), weight.contiguous(), bias.contiguous()
+    output = x.new_empty((x.shape[0], outputs))
+    wide = x.dtype == torch.float64
+    _torch.linear(wide, torch.get_num_threads(), *x.shape, outputs, _addresses(*own), output.data_ptr())
+    return output
+
+
+def _dense_linear_backward(x: Tensor, weight: Tensor | None, output_bar: Tensor) -> Tuple[Tensor | None, Tensor, Tensor]:
+    """The derivatives of x, of W and of b.
+
+    :param weight: None: the derivative of x is not wanted
+    """
+    outputs = output_bar.shape[1]
+    if not _is_narrow(x, outputs):
+        return None if weight is None else torch.mm(output_bar, weight), torch.mm(output_bar.t(), x), output_bar.sum(0)
+    own = x.contiguous(), None if weight is None else weight.contiguous(), output_bar.contiguous()
+    x_bar = None if weight is None else x.new_empty(x.shape)
+    weight_bar, bias_bar = x.new_empty((outputs, x.shape[1])), x.new_empty((outputs,))
+    wide = x.dtype == torch.float64
+    _torch.linear_backward(
+        wide, torch.get_num_threads(), *x.shape, outputs, _addresses(*own), _addresses(x_bar, weight_bar, bias_bar)
+    )
+    return x_bar, weight_bar, bias_bar
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Any]:
@@ -376,7 +411,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor
     _check_linear(x, weight, bias)
     plan = _graphs.linear_plan_of(x, weight.shape[0], _SPARSE)
     if plan is None:
-        return torch.nn.functional.linear(x, weight, bias), None
+        return _dense_linear(x, weight, bias), None
     output = x.new_empty((x.shape[0], weight.shape[0]))
     values = [weight.contiguous(), bias.contiguous()]
     _, ticket = _torch.forward(
@@ -388,7 +423,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor
 
 def _linear_backward(x: Tensor, ticket: Any, output_bar: Tensor) -> Tuple[Tensor, Tensor]:
     if ticket is None:
-        return torch.mm(output_bar.t(), x), output_bar.sum(0)
+        return _dense_linear_backward(x, None, output_bar)[1:]
     weight_bar = x.new_empty((output_bar.shape[1], x.shape[1]))
     bias_bar = x.new_empty((output_bar.shape[1],))
     own = output_bar.contiguous()
@@ -439,7 +474,11 @@ class _Convolution(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> Any:
         name, edge_index, x, noise, dropout, training, activation, weight, bias, *parameters = inputs
         dense = ctx.needs_input_grad[2]
-        h, ctx.linear = (_dense_linear(x, weight, bias), None) if dense else _linear(x, weight, bias, True)
+        if dense:
+            _check_linear(x, weight, bias)
+            h, ctx.linear = _dense_linear(x, weight, bias), None
+        else:
+            h, ctx.linear = _linear(x, weight, bias, True)
         output, kl, ctx.ticket = _forward(
             name, edge_index, h, parameters, noise, dropout, 0.0, training, True, activation, True
         )
@@ -467,8 +506,10 @@ class _Convolution(torch.autograd.Function):
         x_bar = weight_bar = bias_bar = None
         if before:
             h_bar = bars[0]
-            x_bar = torch.mm(h_bar, weight) if needs[2] else None
-            weight_bar, bias_bar = _linear_backward(x, ctx.linear, h_bar)
+            if ctx.linear is None:
+                x_bar, weight_bar, bias_bar = _dense_linear_backward(x, weight, h_bar)
+            else:
+                weight_bar, bias_bar = _linear_backward(x, ctx.linear, h_bar)
         return None, None, x_bar, None, None, None, None, weight_bar, bias_bar, *own[1:]
 
 
@@ -499,7 +540,8 @@ def run_convolution(
     number = _torch.activations.index(activation)
     if is_traced(x):
         if x.requires_grad:
-            h = _dense_linear(x, weight, bias)
+            _check_linear(x, weight, bias)
+            h = torch.nn.functional.linear(x, weight, bias)
         else:
             h = torch.ops.sheafnn.linear(x, weight, bias, keep)[0]
         output, kl, _ = torch.ops.sheafnn.forward(

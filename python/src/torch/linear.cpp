@@ -1,5 +1,8 @@
 /// \file
-/// The linear layer of sparse features for sheafnn.torch, by the library's SparseInput: its products read the entries that are not 0.
+/// Linear layers for sheafnn.torch. On sparse features the library's SparseInput computes the products from the entries that are not
+/// 0; on features of few columns its dense products do.
+#include "linear.hpp"
+
 #include <algorithm>
 #include <array>
 #include <sheafnn/core/tile.hpp>
@@ -8,7 +11,6 @@
 #include <sheafnn/nn/sparse_input.hpp>
 #include <span>
 
-#include "pass.hpp"
 #include "shared.hpp"
 
 namespace python {
@@ -134,6 +136,38 @@ template void activate_numbers_backward(int, sheafnn::layers::Activation, Index,
                                         float*);
 template void activate_numbers_backward(int, sheafnn::layers::Activation, Index, const double*, const double*,
                                         double, double*);
+
+template <class S>
+void linear_layer(int threads, Index rows, Index inputs, Index outputs, const LinearArrays<const S>& of, S* y) {
+  sheafnn::Buffer<S> transposed(inputs * outputs);
+  sheafnn::detail::transpose_into(outputs, inputs, of.weight, transposed.data(), outputs);
+  const sheafnn::MatrixView<const S> x(of.x, rows, inputs), weight(transposed.data(), inputs, outputs);
+  const sheafnn::MatrixView<S> result(y, rows, outputs);
+  sheafnn::parallel_for(threads, rows, 64, [&](Index begin, Index end) {
+    const Index count = end - begin;
+    sheafnn::detail::multiply_block_from(x.middle_rows(begin, count), weight, {of.bias, count, outputs, 0, 1},
+                                         result.middle_rows(begin, count));
+  });
+}
+template <class S>
+void linear_layer_backward(int threads, Index rows, Index inputs, Index outputs, const S* x, const S* weight,
+                           const S* y_bar, const LinearArrays<S>& bars) {
+  const sheafnn::MatrixView<const S> features(x, rows, inputs), bar(y_bar, rows, outputs);
+  if (bars.x != nullptr) {
+    sheafnn::detail::multiply_dense(threads, bar, {weight, outputs, inputs},
+                                    sheafnn::MatrixView<S>(bars.x, rows, inputs), false);
+  }
+  sheafnn::detail::multiply_dense(threads, sheafnn::detail::transposed(bar), features,
+                                  sheafnn::MatrixView<S>(bars.weight, outputs, inputs), false);
+  std::fill_n(bars.bias, outputs, S(0));
+  sheafnn::detail::add_column_sums(rows, outputs, y_bar, outputs, bars.bias);
+}
+template void linear_layer(int, Index, Index, Index, const LinearArrays<const float>&, float*);
+template void linear_layer(int, Index, Index, Index, const LinearArrays<const double>&, double*);
+template void linear_layer_backward(int, Index, Index, Index, const float*, const float*, const float*,
+                                    const LinearArrays<float>&);
+template void linear_layer_backward(int, Index, Index, Index, const double*, const double*, const double*,
+                                    const LinearArrays<double>&);
 
 std::shared_ptr<const Architecture> make_linear(const Setting& setting) {
   if (setting.wide) return std::make_shared<LinearArchitecture<double>>(setting);

@@ -8,6 +8,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <sheafnn/graph/features.hpp>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "../given_arrays.hpp"
 #include "../interpreter.hpp"
 #include "device.hpp"
+#include "linear.hpp"
 #include "pass.hpp"
 #include "rotations.hpp"
 
@@ -218,6 +221,38 @@ void backward(const std::shared_ptr<Ticket>& ticket, std::uintptr_t output_bar, 
   if (lease.pass->keeps_nothing()) lease.give_back();
 }
 
+/// Addresses of three arrays of a linear layer.
+using LinearAddresses = std::tuple<std::uintptr_t, std::uintptr_t, std::uintptr_t>;
+template <class T>
+[[nodiscard]] LinearArrays<T> linear_arrays(const LinearAddresses& of) {
+  return {at<T>(std::get<0>(of)), at<T>(std::get<1>(of)), at<T>(std::get<2>(of))};
+}
+/// body(S()) with the type of the numbers.
+template <class Body>
+void with_scalar(bool wide, const Body& body) {
+  wide ? body(double()) : body(float());
+}
+
+/// \param of  x, W and b
+/// \param y   the output
+void linear(bool wide, int threads, Index rows, Index inputs, Index outputs, const LinearAddresses& of,
+            std::uintptr_t y) {
+  const GilRelease release;
+  with_scalar(wide, [&]<class S>(S) {
+    linear_layer<S>(threads, rows, inputs, outputs, linear_arrays<const S>(of), at<S>(y));
+  });
+}
+/// \param of    x, W and the derivative of the output
+/// \param bars  derivatives of x, W and b; x 0: not wanted
+void linear_backward(bool wide, int threads, Index rows, Index inputs, Index outputs, const LinearAddresses& of,
+                     const LinearAddresses& bars) {
+  const GilRelease release;
+  with_scalar(wide, [&]<class S>(S) {
+    const auto [x, weight, y_bar] = linear_arrays<const S>(of);
+    linear_layer_backward<S>(threads, rows, inputs, outputs, x, weight, y_bar, linear_arrays<S>(bars));
+  });
+}
+
 /// Gives a seed and a step, and counts the step in place. \param address  of the two numbers
 std::pair<std::int64_t, std::int64_t> next_step(std::uintptr_t address) {
   std::int64_t* const numbers = at<std::int64_t>(address);
@@ -311,6 +346,8 @@ void bind_torch(nb::module_& core) {
       nb::arg(), nb::arg(), nb::arg().none());
   module.def("forward", &forward);
   module.def("backward", &backward);
+  module.def("linear", &linear);
+  module.def("linear_backward", &linear_backward);
   module.attr("activations") = activation_texts();
   module.attr("device_kind") = std::string(device_kind());
   module.attr("device_networks") = nb::cast(device_networks());
