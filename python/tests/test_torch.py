@@ -7,9 +7,11 @@ import gc
 import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -40,6 +42,7 @@ from sheafnn.torch import (  # noqa: E402
     SheafFlow,
     SheafLearner,
     Snn,
+    _graphs,
 )
 
 FAMILIES = [("special-orthogonal", 3), ("special-orthogonal", 2), ("diagonal", 2), ("general-linear", 2), ("identity", 1)]
@@ -616,6 +619,52 @@ def test_threads(make):
     assert not wrong
 
 
+class _CalledInBetween(SheafDiffusion):
+    """Is called without weights between the checks and the pass of a call, as another thread may call it."""
+
+    between = None
+
+    def _run(self, *arguments, **more):
+        if self.between is not None:
+            call, self.between = self.between, None
+            call(self)
+        return super()._run(*arguments, **more)
+
+
+def test_calls_with_and_without_edge_weights_at_the_same_time():
+    e, x = edges(), features(7, 4, grad=False)
+    learner = SheafLearner(4, "special-orthogonal", 2, seed=1, dtype=torch.float64)
+    maps, weights = learner(x, e)
+    diffusion = _CalledInBetween(2, "special-orthogonal", 2, seed=1, dtype=torch.float64)
+    plain, weighted = diffusion(x, e, maps), diffusion(x, e, maps, weights)
+    assert not torch.equal(plain, weighted)
+    diffusion.between = lambda module: module(x, e, maps)
+    assert torch.equal(diffusion(x, e, maps, weights), weighted)
+    diffusion.between = lambda module: module(x, e, maps, weights)
+    assert torch.equal(diffusion(x, e, maps), plain)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_another_thread_builds_a_graph():
+    conv, x, begun = SheafConv(4, 6, seed=5), features(7, 4, grad=False).float(), threading.Event()
+
+    def build():
+        with _graphs._lock:
+            begun.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends the child where it waits for a thread that it does not have
+        conv(x, edges())
+        os._exit(0)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
 class _Outputs(torch.utils.data.Dataset):
     def __init__(self, conv, x, e):
         self.conv, self.x, self.e = conv, x, e
@@ -825,6 +874,39 @@ def test_derivatives_of_derivatives_are_refused():
         refused(message, lambda: torch.autograd.grad(penalty, list(module.parameters()), allow_unused=True), RuntimeError)
         once = torch.autograd.grad(module(x if module is conv else x.detach(), e).pow(2).sum(), own)[0]
         assert torch.equal(once, gradient.detach())
+
+
+def test_functions_that_differentiate_twice_are_refused():
+    e, x = edges(), features(7, 4).detach()
+    conv, net = SheafConv(4, 6, seed=1, dtype=torch.float64), Nsd(4, 2, seed=1, dtype=torch.float64)
+    diffusion = SheafDiffusion(2, "diagonal", 2, seed=1, dtype=torch.float64)
+    weight, maps, h = net.get_parameter("lin1.weight").detach(), features(e.shape[1], 2).detach(), features(7, 4).detach()
+    functions = [
+        (lambda x: conv(x, e), x),
+        (lambda maps: diffusion(h, e, maps), maps),
+        (lambda weight: torch.func.functional_call(net, {"lin1.weight": weight}, (x, e)), weight),
+    ]
+    functional = torch.autograd.functional
+    message = "derivatives of derivatives of sheafnn.torch are not available"
+    for function, own in functions:
+        total = lambda own: function(own).pow(2).sum()  # noqa: B023, E731
+        refused(message, lambda: functional.hessian(total, own), RuntimeError)  # noqa: B023
+        refused(message, lambda: functional.hvp(total, own, own), RuntimeError)  # noqa: B023
+        refused(message, lambda: functional.vhp(total, own, own), RuntimeError)  # noqa: B023
+        refused(message, lambda: functional.jvp(function, own, own), RuntimeError)  # noqa: B023
+        once = functional.vjp(total, own)[1]
+        assert torch.equal(once, functional.jacobian(total, own)) and once.any()
+
+
+@pytest.mark.parametrize("make", [lambda: SheafConv(4, 6, seed=1), lambda: Bsnn(4, 2, seed=1)], ids=["layer", "network"])
+def test_batches_of_derivatives_are_refused(make):
+    module, e, x = make(), edges(), features(7, 4, grad=False).float()
+    output, message = module(x, e), "batches of derivatives of sheafnn.torch are not available"
+    weight, bars = module.get_parameter("lin1.weight"), torch.ones(2, *output.shape)
+    one = lambda bar: torch.autograd.grad(output, weight, bar, retain_graph=True)  # noqa: E731
+    refused(message, lambda: torch.autograd.grad(output, weight, bars, is_grads_batched=True, retain_graph=True), NotImplementedError)
+    refused(message, lambda: torch.vmap(one)(bars), NotImplementedError)
+    assert one(bars[0])[0].any()
 
 
 def test_transforms_are_refused():

@@ -131,6 +131,8 @@ def test_derivatives_of_derivatives_and_transforms_are_refused(call):
     assert first == torch.autograd.grad(of(kappa), kappa)[0] and first != 0
     with pytest.raises(RuntimeError, match="derivatives of derivatives of sheafnn.torch are not available"):
         torch.autograd.grad(first, kappa)
+    with pytest.raises(RuntimeError, match="derivatives of derivatives of sheafnn.torch are not available"):
+        torch.autograd.functional.jvp(of, kappa.detach(), torch.ones_like(kappa))
     for transform in (torch.func.grad(of), torch.func.jacfwd(of)):
         with pytest.raises(NotImplementedError, match="use torch.autograd.grad"):
             transform(kappa.detach())

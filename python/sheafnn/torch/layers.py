@@ -340,7 +340,6 @@ class SheafDiffusion(Module):
         self._weighted = describe(
             "diffusion", maps, own, layer=True, features=1, classes=1, options={**self._options, "edge_weights": True}
         )
-        self._plain = of
         self.dropout = rate("dropout", dropout)
 
     def forward(
@@ -355,7 +354,7 @@ class SheafDiffusion(Module):
         :param edge_weights: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v; None: 1
         :returns: n x (d' f)
         """
-        of = self._plain if edge_weights is None else self._weighted
+        of = self._architecture if edge_weights is None else self._weighted
         x, maps, edge_weights = (own_precision(one, self.dtype) for one in (x, maps, edge_weights))
         check_features(x, of.width, edge_index, self.dtype)
         columns = self._columns(edge_index).shape[1]
@@ -367,8 +366,7 @@ class SheafDiffusion(Module):
             raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps take no tensor")
         if edge_weights is not None:
             more.append(_checked("edge_weights", edge_weights, (columns // 2,), x))
-        self._architecture = of
-        return self._run(x, edge_index, tuple(more), self.dropout)[0]
+        return self._run(x, edge_index, tuple(more), self.dropout, of=of)[0]
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], x: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, value: Tensor) -> Tup
 def _log_prob_backward(ctx: Any, bar: Tensor, *_: Any) -> Any:
     parameter_bar, concentration_bar, value_bar, *roots = ctx.saved_tensors
     rows = bar[:, None, None]
-    return (None, *final((rows * parameter_bar, bar * concentration_bar, rows * value_bar), roots))
+    return (None, *final((rows * parameter_bar, bar * concentration_bar, rows * value_bar), (*roots, bar)))
 
 
 _log_prob.register_autograd(
@@ -90,7 +90,7 @@ def _(kind: str, parameter: Tensor, concentration: Tensor) -> Tuple[Tensor, Tens
 
 def _kl_backward(ctx: Any, bar: Tensor, *_: Any) -> Any:
     parameter_bar, concentration_bar, *roots = ctx.saved_tensors
-    return (None, *final((bar[:, None, None] * parameter_bar, bar * concentration_bar), roots))
+    return (None, *final((bar[:, None, None] * parameter_bar, bar * concentration_bar), (*roots, bar)))
 
 
 _kl.register_autograd(_kl_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*output[1:], *inputs[1:]))
@@ -125,7 +125,7 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, noise: Tensor, bar: T
 
 def _sample_backward(ctx: Any, bar: Tensor) -> Any:
     bars = torch.ops.sheafnn.rotation_sample_backward(ctx.kind, *ctx.saved_tensors, bar)
-    return (None, *final(bars, ctx.saved_tensors[:2]), None)
+    return (None, *final(bars, (*ctx.saved_tensors[:2], bar)), None)
 
 
 def _keep_sample(ctx: Any, inputs: Any, output: Any) -> None:
