@@ -77,6 +77,18 @@ COMPILED = [
 ]
 
 
+def test_real_and_imaginary_parts():
+    """A directed convolution over the sheaf 0 gives its features before the layer, (1 + i) H."""
+    conv = SheafConv(4, 12, "diagonal", 2, layer="directed", seed=1, dtype=torch.float64)
+    with torch.no_grad():
+        conv.get_parameter("sheaf.0.weight").zero_()
+    x = features(7, 4).detach()
+    h = torch.nn.functional.linear(x, conv.get_parameter("lin1.weight"), conv.get_parameter("lin1.bias"))
+    parts = conv(x, edges()).view(7, 2, 2, 3)
+    for part in (0, 1):
+        torch.testing.assert_close(parts[:, :, part].reshape(7, 6), h)
+
+
 @pytest.mark.parametrize("kind, maps, d, options", COMPILED)
 def test_compiled_networks(kind, maps, d, options):
     """The same numbers, drawn by seed and step, and the same derivatives."""

@@ -143,7 +143,8 @@ class SheafConv(_FamilyConvolution):
 
     :param in_channels: number of input features p, at least 1
     :param out_channels: number of output features, a multiple of the number of stalk coordinates: stalk_dim, and one more for each
-        of ``add_lp`` and ``add_hp``. With ``layer="directed"`` it is a multiple of twice that number, the real parts first
+        of ``add_lp`` and ``add_hp``. With ``layer="directed"`` it is a multiple of twice that number: every stalk coordinate has its
+        real parts, then its imaginary parts
     :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
     :param stalk_dim: stalk dimension, 1 to 5
     :param act: activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or ``"sigmoid"``. It is
