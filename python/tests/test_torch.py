@@ -726,6 +726,14 @@ def refused(match, call, kind=ValueError):
         call()
 
 
+def test_options_that_are_texts():
+    """As checkpoints hold them."""
+    x, e = torch.ones(7, 4), edges()
+    for value, width in ((False, 6), ("false", 6), (True, 9), ("true", 9)):
+        conv = SheafConv(4, width, "diagonal", 2, add_lp=value)
+        assert conv(x, e).shape == (7, width) and conv.get_parameter("right.0").shape == (3, 3)
+
+
 def test_refused_arguments():
     e, x = edges(), torch.zeros(7, 4)
     conv = SheafConv(4, 6)

@@ -108,6 +108,9 @@ def test_refused_arguments():
         MatrixFisher(torch.eye(4))
     with pytest.raises(TypeError, match="location: list is not allowed"):
         Cayley([[1.0]], 0.5)
+    for value in ("0.5", None):
+        with pytest.raises(TypeError, match=f"concentration: {value!r} is not allowed; expected a tensor or a number"):
+            Cayley(torch.eye(3), value)
     with pytest.raises(ValueError, match="concentration: torch.complex64 is not allowed; must be real numbers"):
         Cayley(eye, torch.tensor(0.5j))
     with pytest.raises(TypeError, match="sample_shape: 5 is not allowed; expected a sequence of whole numbers"):

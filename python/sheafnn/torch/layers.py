@@ -30,9 +30,14 @@ __all__ = [
 _DRAWN = ("random_attention", "random_phases")
 
 
+def _is_on(options: dict[str, Any], name: str) -> bool:
+    """Whether an option, which may be a text, is set to another value than off."""
+    return options.get(name) not in (None, False, "false")
+
+
 def _coordinates(stalk_dim: int, options: dict[str, Any]) -> int:
     """The stalk coordinates, of complex features with their real and their imaginary parts."""
-    own = stalk_dim + bool(options.get("add_lp", False)) + bool(options.get("add_hp", False))
+    own = stalk_dim + _is_on(options, "add_lp") + _is_on(options, "add_hp")
     return 2 * own if options.get("layer") == "directed" else own
 
 
@@ -66,7 +71,7 @@ class _Convolution(Module):
         refuse(options, ("channels",), "out_channels decides it")
         refuse(options, ("layers", *self._refused), "it is an option of whole networks")
         if not isinstance(self, KlModule):
-            drawn = {name: options[name] for name in _DRAWN if options.get(name) not in (None, False, "false")}
+            drawn = {name: options[name] for name in _DRAWN if _is_on(options, name)}
             refuse(drawn, _DRAWN, "it has a KL term, which BayesianSheafConv and networks give")
         self.in_channels = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
         self.out_channels = _checks.whole("out_channels", out_channels, 1, 2**31 - 1)

@@ -249,7 +249,10 @@ class _Located(_Distribution):
         matrices = _matrices("location", location)
         if isinstance(concentration, Tensor) and concentration.is_complex():
             raise ValueError(f"concentration: {concentration.dtype} is not allowed; must be real numbers")
-        own = torch.as_tensor(concentration, dtype=matrices.dtype)
+        try:
+            own = torch.as_tensor(concentration, dtype=matrices.dtype)
+        except (RuntimeError, TypeError, ValueError):
+            raise TypeError(f"concentration: {concentration!r} is not allowed; expected a tensor or a number") from None
         check_storage("concentration", own, devices=False)
         shape = torch.broadcast_shapes(matrices.shape[:-2], own.shape)
         self._parameter = matrices.expand(*shape, *matrices.shape[-2:])
