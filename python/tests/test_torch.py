@@ -505,6 +505,34 @@ def test_exported():
     assert torch.equal(torch.export.export(conv, (x, e)).module()(x, e), conv(x, e))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+@pytest.mark.parametrize("make", [
+    lambda: SheafConv(4, 6, seed=1, act="elu"), lambda: PolynomialSheafConv(4, 6, seed=1), lambda: CooperativeSheafConv(4, 6, 2, seed=1),
+    lambda: Nsd(4, 2, seed=1), lambda: Csnn(4, 2, 2, seed=1), lambda: _Pair(),
+], ids=["conv", "polynomial", "cooperative", "nsd", "csnn", "learner"])
+@pytest.mark.parametrize("grad", [True, False])
+def test_recorded_by_torch_jit(make, grad):
+    """Other tensors than the recorded ones, and another graph."""
+    module, e, x = make(), edges(), features(7, 4, grad=False).float()
+    with torch.set_grad_enabled(grad):
+        recorded = torch.jit.trace(module, (x, e))
+    for other, graph in ((x + 1, e), (features(9, 4, seed=2, grad=False).float(), edges(9, 14, seed=2))):
+        expected, found = module(other, graph), recorded(other, graph)
+        assert torch.equal(found, expected)
+        parameters = list(module.parameters())
+        for a, b in zip(*(torch.autograd.grad(output.pow(2).sum(), parameters) for output in (expected, found))):
+            assert torch.equal(a, b)
+
+
+class _Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.learner, self.diffusion = SheafLearner(4, "diagonal", 2, seed=1), SheafDiffusion(2, "diagonal", 2, seed=2)
+
+    def forward(self, x, e):
+        return self.diffusion(x, e, self.learner(x, e)[0])
+
+
 def test_operators():
     """What PyTorch asks of operators."""
     e, h = edges(), features(7, 6)

@@ -139,3 +139,11 @@ def test_derivatives_of_derivatives_and_transforms_are_refused(call):
     for transform in (torch.func.grad(of), torch.func.jacfwd(of)):
         with pytest.raises(NotImplementedError, match="use torch.autograd.grad"):
             transform(kappa.detach())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+def test_means_that_torch_jit_records():
+    mean = lambda kappa: Cayley(torch.eye(3), kappa).mean  # noqa: E731
+    recorded = torch.jit.trace(mean, (torch.tensor([0.2, 0.5]),))
+    other = torch.tensor([0.3, 0.8])
+    assert torch.equal(recorded(other), mean(other))

@@ -343,8 +343,18 @@ class _Pass(torch.autograd.Function):
 
 
 def is_traced(x: Tensor) -> bool:
-    """Whether a compiler, a transform or a subclass of tensors is at work, for which the operators are there."""
-    return torch.compiler.is_compiling() or type(x) is not Tensor or torch._C._are_functorch_transforms_active()
+    """Whether a compiler, torch.jit.trace, a transform or a subclass of tensors is at work, for which the operators are there."""
+    return (
+        torch.compiler.is_compiling()
+        or type(x) is not Tensor
+        or torch._C._are_functorch_transforms_active()
+        or torch.jit.is_tracing()
+    )
+
+
+def _keeps(*tensors: Tensor) -> bool:
+    """Whether a backward pass may follow. torch.jit.trace records the same with and without gradients, which it checks."""
+    return (torch.is_grad_enabled() or torch.jit.is_tracing()) and any(one.requires_grad for one in tensors)
 
 
 def run(
@@ -359,7 +369,7 @@ def run(
 ) -> Tuple[Tensor, Tensor]:
     """The output and the KL term, with gradients."""
     check_transforms((x, *parameters))
-    keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
+    keep = _keeps(x, *parameters)
     if is_traced(x):
         output, kl, _ = torch.ops.sheafnn.forward(
             name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, _IDENTITY
@@ -508,9 +518,7 @@ def run_convolution(
                 name, edge_index, x, weight, bias, parameters, noise, dropout, training, activation
             )
     check_transforms((x, weight, bias, *parameters))
-    keep = torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or bias.requires_grad or any(p.requires_grad for p in parameters)
-    )
+    keep = _keeps(x, weight, bias, *parameters)
     number = _torch.activations.index(activation)
     if is_traced(x):
         if x.requires_grad:

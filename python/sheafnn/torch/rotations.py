@@ -136,6 +136,19 @@ def _keep_sample(ctx: Any, inputs: Any, output: Any) -> None:
 _sample.register_autograd(_sample_backward, setup_context=_keep_sample)
 
 
+@torch.library.custom_op("sheafnn::rotation_mean", mutates_args=(), device_types="cpu")
+def _mean(kind: str, parameter: Tensor, concentration: Tensor) -> Tensor:
+    parameter, concentration = parameter.contiguous(), concentration.contiguous()
+    out = torch.empty_like(parameter)
+    _call("mean", kind, parameter, len(parameter), parameter=parameter, concentration=concentration, out=out)
+    return out
+
+
+@_mean.register_fake
+def _(kind: str, parameter: Tensor, concentration: Tensor) -> Tensor:
+    return torch.empty_like(parameter)
+
+
 def _matrices(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise TypeError(f"{name}: {type(value).__name__} is not allowed; expected a tensor")
@@ -235,9 +248,8 @@ class _Distribution:
     def mean(self) -> Tensor:
         """E P, batch_shape x n x n, without gradient."""
         with torch.no_grad():
-            parameter, concentration = (part.contiguous() for part in self._flat(self.batch_shape))
-            out = torch.empty_like(parameter)
-            _call("mean", self._kind, parameter, len(parameter), parameter=parameter, concentration=concentration, out=out)
+            parameter, concentration = self._flat(self.batch_shape)
+            out = torch.ops.sheafnn.rotation_mean(self._kind, parameter, concentration)
         return out.reshape(*self.batch_shape, *self.event_shape)
 
     def __repr__(self) -> str:
@@ -250,7 +262,10 @@ class _Located(_Distribution):
         if isinstance(concentration, Tensor) and concentration.is_complex():
             raise ValueError(f"concentration: {concentration.dtype} is not allowed; must be real numbers")
         try:
-            own = torch.as_tensor(concentration, dtype=matrices.dtype)
+            if isinstance(concentration, Tensor):
+                own = concentration.to(matrices.dtype)
+            else:
+                own = torch.as_tensor(concentration, dtype=matrices.dtype)
         except (RuntimeError, TypeError, ValueError):
             raise TypeError(f"concentration: {concentration!r} is not allowed; expected a tensor or a number") from None
         check_storage("concentration", own, devices=False)
