@@ -22,6 +22,11 @@ def plain(value: Any) -> Any:
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()  # NumPy has no bfloat16
 
 
+def dense(value: Any) -> Any:
+    """A tensor of a sparse layout as a dense one; all else as it is."""
+    return value.to_dense() if "sparse" in str(getattr(value, "layout", "")) else value
+
+
 def _array(nodes: Any, name: str) -> np.ndarray:
     """Booleans or numbers; of objects, those that they are."""
     nodes = plain(nodes)

@@ -331,6 +331,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None")
             labels = label_array(y)
+            if labels.ndim == 2 and labels.shape[1] == 1:
+                labels = labels[:, 0]  # as fit() takes them
             if labels.ndim != 1 or labels.shape[0] != np.shape(X)[0]:
                 raise ValueError(f"y: shape {labels.shape} is not allowed; expected one label for each of {np.shape(X)[0]} rows")
             codes, classes = encode(labels, len(labels), minus_one=False, missing_labels=())

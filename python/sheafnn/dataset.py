@@ -441,7 +441,7 @@ class Dataset(NodeData):
 
         if getattr(data, "x", None) is None:
             raise ValueError("x: None is not allowed; the data need features of the nodes")
-        x = _masks.plain(data.x.to_dense() if getattr(data.x, "is_sparse", False) else data.x)
+        x = _masks.plain(_masks.dense(data.x))
         count = np.shape(x)[0]
         labels = None if getattr(data, "y", None) is None else _masks.plain(data.y)
         if labels is not None and np.size(labels) == count and np.ndim(labels) > 1:

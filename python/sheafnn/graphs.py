@@ -692,7 +692,7 @@ def _fraction(value: Any) -> float:
 
 def _table(value: Any) -> np.ndarray:
     """Numbers of PyTorch Geometric; of one axis at least."""
-    return np.atleast_1d(np.asarray(_masks.plain(value.to_dense() if getattr(value, "is_sparse", False) else value)))
+    return np.atleast_1d(np.asarray(_masks.plain(_masks.dense(value))))
 
 
 def _whole_numbers(name: str, values: Any) -> np.ndarray:

@@ -231,6 +231,9 @@ class LinkPredictor(BaseEstimator):
         if self.targets == "numbers":
             means = self.predict(pairs, X, edges=edges)
             truth = target_array(labels, len(means), "labels", "pairs")
+            unknown = np.flatnonzero(np.isnan(truth))
+            if unknown.size:
+                raise ValueError(f"labels[{unknown[0]}]: nan is not allowed; a score needs known numbers")
             return {
                 "r2": float(r2_score(truth, means)),
                 "mean_absolute_error": float(mean_absolute_error(truth, means)),
@@ -295,6 +298,8 @@ class LinkPredictor(BaseEstimator):
             pairs = _edges.edge_array(edges, data.node_count)
         if self.targets == "classes":
             codes, classes = _labels.encode(y, len(pairs), minus_one=False, signs=True, of="edges")
+            if len(classes) < 2:
+                raise ValueError(f"y: {classes.tolist()} is not allowed; at least two different labels are needed")
             return _edges.of_edges("y", pairs, codes, codes >= 0, data.edges, -1), classes, none[2]
         numbers = target_array(y, len(pairs), of="edges")
         if numbers.ndim != 1:

@@ -306,6 +306,7 @@ def test_bad_arguments_of_fit_are_named(graph):
 def test_score_looks_at_its_arguments(trained, karate):
     features, labels = karate.features, karate.labels
     assert trained.score(features, labels, karate.edges) == trained.score(karate, nodes=np.arange(34))
+    assert trained.score(features, labels[:, None], karate.edges) == trained.score(features, labels, karate.edges)
     for y in (labels[:5], 0, np.zeros((34, 2))):
         with pytest.raises(ValueError, match="y: shape"):
             trained.score(features, y)

@@ -65,6 +65,16 @@ def test_pyg_masks(random):
     assert [part.tolist() for part in split] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
 
 
+def test_sparse_features_of_pyg():
+    torch = pytest.importorskip("torch")
+    x, edge_index = torch.tensor([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]), torch.tensor([[0, 1], [1, 0]])
+    for own in (x.to_sparse(), x.to_sparse_csr(), x.to_sparse_csc()):
+        pyg = types.SimpleNamespace(edge_index=edge_index, x=own, y=torch.tensor([0]))
+        assert (sheafnn.GraphSet.from_pyg([pyg]).features.toarray() == x.numpy()).all()
+        pyg.y = None
+        assert (sheafnn.Dataset.from_pyg(pyg).features.toarray() == x.numpy()).all()
+
+
 def test_to_pyg_and_back(graph):
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch_geometric")

@@ -172,6 +172,8 @@ def test_numbers(tmp_path):
     assert abs(means - hours[::9]).mean() < 5 and deviations.shape == means.shape and (deviations == 0).all()
     again = predictor.score(predictor.test_pairs_, predictor.test_labels_)
     assert again == pytest.approx(figures, abs=1e-4)
+    with pytest.raises(ValueError, match=r"labels\[1\]: nan is not allowed; a score needs known numbers"):
+        predictor.score(edges[:2], [1.0, np.nan])
     predictor.save(tmp_path / "m.safetensors")
     loaded = LinkPredictor.load(tmp_path / "m.safetensors")
     assert_array_equal(loaded.predict(edges[::9], predictor.seen_), means)
@@ -191,7 +193,7 @@ def test_refused_labels():
         fit(None)
     with pytest.raises(ValueError, match=r"expected one label for each of \d+ edges"):
         fit(signs[1:])
-    with pytest.raises(ValueError, match="y: y is not allowed; at least two different labels are needed"):
+    with pytest.raises(ValueError, match=r"y: \[1\] is not allowed; at least two different labels are needed"):
         fit(np.ones_like(signs))
     with pytest.raises(ValueError, match=r"y\[2\]: the edge of nodes 0 and 1 has another value in row 0"):
         fit([1, 1, -1], edges=[[0, 1], [1, 2], [1, 0]])

@@ -7,9 +7,11 @@ import gc
 import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -40,6 +42,7 @@ from sheafnn.torch import (  # noqa: E402
     SheafFlow,
     SheafLearner,
     Snn,
+    _graphs,
 )
 
 FAMILIES = [("special-orthogonal", 3), ("special-orthogonal", 2), ("diagonal", 2), ("general-linear", 2), ("identity", 1)]
@@ -502,6 +505,34 @@ def test_exported():
     assert torch.equal(torch.export.export(conv, (x, e)).module()(x, e), conv(x, e))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+@pytest.mark.parametrize("make", [
+    lambda: SheafConv(4, 6, seed=1, act="elu"), lambda: PolynomialSheafConv(4, 6, seed=1), lambda: CooperativeSheafConv(4, 6, 2, seed=1),
+    lambda: Nsd(4, 2, seed=1), lambda: Csnn(4, 2, 2, seed=1), lambda: _Pair(),
+], ids=["conv", "polynomial", "cooperative", "nsd", "csnn", "learner"])
+@pytest.mark.parametrize("grad", [True, False])
+def test_recorded_by_torch_jit(make, grad):
+    """Other tensors than the recorded ones, and another graph."""
+    module, e, x = make(), edges(), features(7, 4, grad=False).float()
+    with torch.set_grad_enabled(grad):
+        recorded = torch.jit.trace(module, (x, e))
+    for other, graph in ((x + 1, e), (features(9, 4, seed=2, grad=False).float(), edges(9, 14, seed=2))):
+        expected, found = module(other, graph), recorded(other, graph)
+        assert torch.equal(found, expected)
+        parameters = list(module.parameters())
+        for a, b in zip(*(torch.autograd.grad(output.pow(2).sum(), parameters) for output in (expected, found))):
+            assert torch.equal(a, b)
+
+
+class _Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.learner, self.diffusion = SheafLearner(4, "diagonal", 2, seed=1), SheafDiffusion(2, "diagonal", 2, seed=2)
+
+    def forward(self, x, e):
+        return self.diffusion(x, e, self.learner(x, e)[0])
+
+
 def test_operators():
     """What PyTorch asks of operators."""
     e, h = edges(), features(7, 6)
@@ -616,6 +647,52 @@ def test_threads(make):
     assert not wrong
 
 
+class _CalledInBetween(SheafDiffusion):
+    """Is called without weights between the checks and the pass of a call, as another thread may call it."""
+
+    between = None
+
+    def _run(self, *arguments, **more):
+        if self.between is not None:
+            call, self.between = self.between, None
+            call(self)
+        return super()._run(*arguments, **more)
+
+
+def test_calls_with_and_without_edge_weights_at_the_same_time():
+    e, x = edges(), features(7, 4, grad=False)
+    learner = SheafLearner(4, "special-orthogonal", 2, seed=1, dtype=torch.float64)
+    maps, weights = learner(x, e)
+    diffusion = _CalledInBetween(2, "special-orthogonal", 2, seed=1, dtype=torch.float64)
+    plain, weighted = diffusion(x, e, maps), diffusion(x, e, maps, weights)
+    assert not torch.equal(plain, weighted)
+    diffusion.between = lambda module: module(x, e, maps)
+    assert torch.equal(diffusion(x, e, maps, weights), weighted)
+    diffusion.between = lambda module: module(x, e, maps, weights)
+    assert torch.equal(diffusion(x, e, maps), plain)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_another_thread_builds_a_graph():
+    conv, x, begun = SheafConv(4, 6, seed=5), features(7, 4, grad=False).float(), threading.Event()
+
+    def build():
+        with _graphs._lock:
+            begun.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends the child where it waits for a thread that it does not have
+        conv(x, edges())
+        os._exit(0)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
 class _Outputs(torch.utils.data.Dataset):
     def __init__(self, conv, x, e):
         self.conv, self.x, self.e = conv, x, e
@@ -675,6 +752,14 @@ def test_a_convolution_of_a_changed_input_is_refused_backwards():
 def refused(match, call, kind=ValueError):
     with pytest.raises(kind, match=match):
         call()
+
+
+def test_options_that_are_texts():
+    """As checkpoints hold them."""
+    x, e = torch.ones(7, 4), edges()
+    for value, width in ((False, 6), ("false", 6), (True, 9), ("true", 9)):
+        conv = SheafConv(4, width, "diagonal", 2, add_lp=value)
+        assert conv(x, e).shape == (7, width) and conv.get_parameter("right.0").shape == (3, 3)
 
 
 def test_refused_arguments():
@@ -825,6 +910,39 @@ def test_derivatives_of_derivatives_are_refused():
         refused(message, lambda: torch.autograd.grad(penalty, list(module.parameters()), allow_unused=True), RuntimeError)
         once = torch.autograd.grad(module(x if module is conv else x.detach(), e).pow(2).sum(), own)[0]
         assert torch.equal(once, gradient.detach())
+
+
+def test_functions_that_differentiate_twice_are_refused():
+    e, x = edges(), features(7, 4).detach()
+    conv, net = SheafConv(4, 6, seed=1, dtype=torch.float64), Nsd(4, 2, seed=1, dtype=torch.float64)
+    diffusion = SheafDiffusion(2, "diagonal", 2, seed=1, dtype=torch.float64)
+    weight, maps, h = net.get_parameter("lin1.weight").detach(), features(e.shape[1], 2).detach(), features(7, 4).detach()
+    functions = [
+        (lambda x: conv(x, e), x),
+        (lambda maps: diffusion(h, e, maps), maps),
+        (lambda weight: torch.func.functional_call(net, {"lin1.weight": weight}, (x, e)), weight),
+    ]
+    functional = torch.autograd.functional
+    message = "derivatives of derivatives of sheafnn.torch are not available"
+    for function, own in functions:
+        total = lambda own: function(own).pow(2).sum()  # noqa: B023, E731
+        refused(message, lambda: functional.hessian(total, own), RuntimeError)  # noqa: B023
+        refused(message, lambda: functional.hvp(total, own, own), RuntimeError)  # noqa: B023
+        refused(message, lambda: functional.vhp(total, own, own), RuntimeError)  # noqa: B023
+        refused(message, lambda: functional.jvp(function, own, own), RuntimeError)  # noqa: B023
+        once = functional.vjp(total, own)[1]
+        assert torch.equal(once, functional.jacobian(total, own)) and once.any()
+
+
+@pytest.mark.parametrize("make", [lambda: SheafConv(4, 6, seed=1), lambda: Bsnn(4, 2, seed=1)], ids=["layer", "network"])
+def test_batches_of_derivatives_are_refused(make):
+    module, e, x = make(), edges(), features(7, 4, grad=False).float()
+    output, message = module(x, e), "batches of derivatives of sheafnn.torch are not available"
+    weight, bars = module.get_parameter("lin1.weight"), torch.ones(2, *output.shape)
+    one = lambda bar: torch.autograd.grad(output, weight, bar, retain_graph=True)  # noqa: E731
+    refused(message, lambda: torch.autograd.grad(output, weight, bars, is_grads_batched=True, retain_graph=True), NotImplementedError)
+    refused(message, lambda: torch.vmap(one)(bars), NotImplementedError)
+    assert one(bars[0])[0].any()
 
 
 def test_transforms_are_refused():

@@ -1,9 +1,14 @@
 """sheafnn.torch: convolutions of every equation, complete networks under torch.compile, and what they refuse."""
 
+import copy
+
+import numpy
+import pandas
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import sheafnn  # noqa: E402
 from sheafnn.torch import (  # noqa: E402
     BayesianBunn,
     BayesianSheafConv,
@@ -75,6 +80,40 @@ COMPILED = [
     (Snn, "special-orthogonal", 2, {}),
     (BsnnAround, "diagonal", 2, {"label_count": 3}),
 ]
+
+
+@pytest.mark.filterwarnings("ignore::sheafnn.UnusedSheaf")
+def test_saved_again_features_and_outputs_keep_their_meaning(karate, tmp_path):
+    """Of networks that estimators have saved: names of classes and features, the order of classes, scales of targets."""
+    first, again = tmp_path / "first.safetensors", tmp_path / "again.safetensors"
+    features, names = pandas.DataFrame(karate.features.toarray()).add_prefix("c"), numpy.array(["ant", "bee"])[karate.codes]
+    degrees = numpy.asarray(karate.adjacency.sum(axis=1)).ravel() + 100
+    options = dict(model="nsd", maps="diagonal", stalk_dim=2, epochs=3)
+    trained = [
+        sheafnn.SheafClassifier(**options).fit(features, names, edges=karate.edges),
+        sheafnn.SheafClassifier(**options, loss="ordinal").fit(features, degrees.astype(int) % 3, edges=karate.edges),
+        sheafnn.SheafClassifier(**options).fit(features, numpy.eye(2, dtype=int)[karate.codes], edges=karate.edges),
+        sheafnn.SheafRegressor(**options, loss="gaussian").fit(features, degrees, edges=karate.edges),
+    ]
+    for model in trained:
+        model.save(first)
+        copy.deepcopy(Nsd.load(first)).save(again)
+        loaded = type(model).load(again)
+        assert (loaded.predict(features, edges=karate.edges) == model.predict(features, edges=karate.edges)).all()
+        assert loaded.feature_names_in_.tolist() == list(features.columns)
+        assert loaded.model_.metadata.get("targets") == type(model).load(first).model_.metadata.get("targets")
+
+
+def test_real_and_imaginary_parts():
+    """A directed convolution over the sheaf 0 gives its features before the layer, (1 + i) H."""
+    conv = SheafConv(4, 12, "diagonal", 2, layer="directed", seed=1, dtype=torch.float64)
+    with torch.no_grad():
+        conv.get_parameter("sheaf.0.weight").zero_()
+    x = features(7, 4).detach()
+    h = torch.nn.functional.linear(x, conv.get_parameter("lin1.weight"), conv.get_parameter("lin1.bias"))
+    parts = conv(x, edges()).view(7, 2, 2, 3)
+    for part in (0, 1):
+        torch.testing.assert_close(parts[:, :, part].reshape(7, 6), h)
 
 
 @pytest.mark.parametrize("kind, maps, d, options", COMPILED)

@@ -108,6 +108,9 @@ def test_refused_arguments():
         MatrixFisher(torch.eye(4))
     with pytest.raises(TypeError, match="location: list is not allowed"):
         Cayley([[1.0]], 0.5)
+    for value in ("0.5", None):
+        with pytest.raises(TypeError, match=f"concentration: {value!r} is not allowed; expected a tensor or a number"):
+            Cayley(torch.eye(3), value)
     with pytest.raises(ValueError, match="concentration: torch.complex64 is not allowed; must be real numbers"):
         Cayley(eye, torch.tensor(0.5j))
     with pytest.raises(TypeError, match="sample_shape: 5 is not allowed; expected a sequence of whole numbers"):
@@ -131,6 +134,16 @@ def test_derivatives_of_derivatives_and_transforms_are_refused(call):
     assert first == torch.autograd.grad(of(kappa), kappa)[0] and first != 0
     with pytest.raises(RuntimeError, match="derivatives of derivatives of sheafnn.torch are not available"):
         torch.autograd.grad(first, kappa)
+    with pytest.raises(RuntimeError, match="derivatives of derivatives of sheafnn.torch are not available"):
+        torch.autograd.functional.jvp(of, kappa.detach(), torch.ones_like(kappa))
     for transform in (torch.func.grad(of), torch.func.jacfwd(of)):
         with pytest.raises(NotImplementedError, match="use torch.autograd.grad"):
             transform(kappa.detach())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+def test_means_that_torch_jit_records():
+    mean = lambda kappa: Cayley(torch.eye(3), kappa).mean  # noqa: E731
+    recorded = torch.jit.trace(mean, (torch.tensor([0.2, 0.5]),))
+    other = torch.tensor([0.3, 0.8])
+    assert torch.equal(recorded(other), mean(other))

@@ -121,9 +121,13 @@ class Module(_Modes):
         more: tuple[Tensor, ...] = (),
         dropout: float = 0.0,
         input_dropout: float = 0.0,
+        of: Architecture | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The output and the KL term."""
-        of = self._architecture
+        """The output and the KL term.
+
+        :param of: None: the module's architecture
+        """
+        of = self._architecture if of is None else of
         parameters = [self._named(name) for name in of.names]
         parameters += more
         columns = self._columns(relations)

@@ -53,15 +53,30 @@ def final(bars: Sequence[Tensor | None], roots: Sequence[Tensor] = ()) -> tuple[
 
 
 def _once(backward: Callable[..., tuple[Any, ...]]) -> Any:
-    """A backward pass whose results are :func:`final`, with ``ctx.roots``."""
+    """A backward pass whose results are :func:`final`, with ``ctx.roots`` and the derivatives that it is given."""
 
     @functools.wraps(backward)
     def wrapped(ctx: Any, *bars: Any) -> tuple[Any, ...]:
+        given = [bar for bar in bars if bar is not None]
+        _check_batches(given)
         with torch.no_grad():
             results = backward(ctx, *bars)
-        return final(results, ctx.roots)
+        return final(results, (*ctx.roots, *given))
 
     return wrapped
+
+
+def _check_batches(bars: Iterable[Tensor]) -> None:
+    """
+    :param bars: derivatives that a backward pass is given
+    :raises NotImplementedError: many at once, as ``is_grads_batched`` and torch.vmap make them
+    """
+    batched = torch._C._functorch.is_batchedtensor, torch._C._functorch.is_legacy_batchedtensor
+    if any(is_batched(bar) for bar in bars for is_batched in batched):
+        raise NotImplementedError(
+            "batches of derivatives of sheafnn.torch are not available; call torch.autograd.grad for each, without is_grads_batched, "
+            "vectorize or torch.vmap"
+        )
 
 
 def check_transforms(tensors: Iterable[Tensor], batches: bool = False) -> None:
@@ -283,16 +298,16 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     name, _, x, parameters = inputs[:4]
     ctx.name, ctx.rows, ctx.columns = name, x.shape[0], x.shape[1]
     ctx.count = len(parameters)
-    ctx.save_for_backward(output[2], *parameters)
+    ctx.save_for_backward(output[2], x, *parameters)
 
 
 def _differentiate(ctx: Any, output_bar: Tensor, kl_bar: Tensor, ticket_bar: Any) -> Any:
-    ticket, *parameters = ctx.saved_tensors
+    ticket, x, *parameters = ctx.saved_tensors
     needs = [ctx.needs_input_grad[2], *ctx.needs_input_grad[3]]
     bars = torch.ops.sheafnn.backward(
         ctx.name, ticket, output_bar, kl_bar, ctx.rows, ctx.columns, parameters, needs
     )
-    wanted = final([bar if need else None for bar, need in zip(bars, needs)], parameters)
+    wanted = final([bar if need else None for bar, need in zip(bars, needs)], (x, *parameters, output_bar, kl_bar))
     return None, None, wanted[0], list(wanted[1:]), None, None, None, None, None, None
 
 
@@ -310,7 +325,7 @@ class _Pass(torch.autograd.Function):
         )
         ctx.name, ctx.rows, ctx.columns = name, x.shape[0], x.shape[1]
         ctx.shapes, ctx.like = [parameter.shape for parameter in parameters], (output.shape, output.dtype, output.device)
-        ctx.roots = parameters
+        ctx.roots = [one for one in (x, *parameters) if one.requires_grad]
         ctx.set_materialize_grads(False)
         return output, _scalar(x, kl)
 
@@ -328,8 +343,18 @@ class _Pass(torch.autograd.Function):
 
 
 def is_traced(x: Tensor) -> bool:
-    """Whether a compiler, a transform or a subclass of tensors is at work, for which the operators are there."""
-    return torch.compiler.is_compiling() or type(x) is not Tensor or torch._C._are_functorch_transforms_active()
+    """Whether a compiler, torch.jit.trace, a transform or a subclass of tensors is at work, for which the operators are there."""
+    return (
+        torch.compiler.is_compiling()
+        or type(x) is not Tensor
+        or torch._C._are_functorch_transforms_active()
+        or torch.jit.is_tracing()
+    )
+
+
+def _keeps(*tensors: Tensor) -> bool:
+    """Whether a backward pass may follow. torch.jit.trace records the same with and without gradients, which it checks."""
+    return (torch.is_grad_enabled() or torch.jit.is_tracing()) and any(one.requires_grad for one in tensors)
 
 
 def run(
@@ -344,7 +369,7 @@ def run(
 ) -> Tuple[Tensor, Tensor]:
     """The output and the KL term, with gradients."""
     check_transforms((x, *parameters))
-    keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
+    keep = _keeps(x, *parameters)
     if is_traced(x):
         output, kl, _ = torch.ops.sheafnn.forward(
             name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, _IDENTITY
@@ -459,7 +484,7 @@ def _keep_linear(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _differentiate_linear(ctx: Any, output_bar: Tensor, ticket_bar: Any) -> Any:
     x, ticket = ctx.saved_tensors
-    return (None, *final(torch.ops.sheafnn.linear_backward(x, ticket, output_bar)), None)
+    return (None, *final(torch.ops.sheafnn.linear_backward(x, ticket, output_bar), (output_bar,)), None)
 
 
 linear.register_autograd(_differentiate_linear, setup_context=_keep_linear)
@@ -483,7 +508,7 @@ class _Convolution(torch.autograd.Function):
             name, edge_index, h, parameters, noise, dropout, 0.0, training, True, activation, True
         )
         ctx.save_for_backward(x, weight if dense else None)
-        ctx.roots = (weight, bias, *parameters)
+        ctx.roots = [one for one in (x, weight, bias, *parameters) if one.requires_grad]
         ctx.h = h  # the pass reads it where it is
         ctx.name, ctx.shapes = name, [parameter.shape for parameter in parameters]
         if not architecture(name).draws:
@@ -534,9 +559,7 @@ def run_convolution(
                 name, edge_index, x, weight, bias, parameters, noise, dropout, training, activation
             )
     check_transforms((x, weight, bias, *parameters))
-    keep = torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or bias.requires_grad or any(p.requires_grad for p in parameters)
-    )
+    keep = _keeps(x, weight, bias, *parameters)
     number = _torch.activations.index(activation)
     if is_traced(x):
         if x.requires_grad:

@@ -30,9 +30,14 @@ __all__ = [
 _DRAWN = ("random_attention", "random_phases")
 
 
+def _is_on(options: dict[str, Any], name: str) -> bool:
+    """Whether an option, which may be a text, is set to another value than off."""
+    return options.get(name) not in (None, False, "false")
+
+
 def _coordinates(stalk_dim: int, options: dict[str, Any]) -> int:
     """The stalk coordinates, of complex features with their real and their imaginary parts."""
-    own = stalk_dim + bool(options.get("add_lp", False)) + bool(options.get("add_hp", False))
+    own = stalk_dim + _is_on(options, "add_lp") + _is_on(options, "add_hp")
     return 2 * own if options.get("layer") == "directed" else own
 
 
@@ -66,7 +71,7 @@ class _Convolution(Module):
         refuse(options, ("channels",), "out_channels decides it")
         refuse(options, ("layers", *self._refused), "it is an option of whole networks")
         if not isinstance(self, KlModule):
-            drawn = {name: options[name] for name in _DRAWN if options.get(name) not in (None, False, "false")}
+            drawn = {name: options[name] for name in _DRAWN if _is_on(options, name)}
             refuse(drawn, _DRAWN, "it has a KL term, which BayesianSheafConv and networks give")
         self.in_channels = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
         self.out_channels = _checks.whole("out_channels", out_channels, 1, 2**31 - 1)
@@ -143,7 +148,8 @@ class SheafConv(_FamilyConvolution):
 
     :param in_channels: number of input features p, at least 1
     :param out_channels: number of output features, a multiple of the number of stalk coordinates: stalk_dim, and one more for each
-        of ``add_lp`` and ``add_hp``. With ``layer="directed"`` it is a multiple of twice that number, the real parts first
+        of ``add_lp`` and ``add_hp``. With ``layer="directed"`` it is a multiple of twice that number: every stalk coordinate has its
+        real parts, then its imaginary parts
     :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
     :param stalk_dim: stalk dimension, 1 to 5
     :param act: activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or ``"sigmoid"``. It is
@@ -340,7 +346,6 @@ class SheafDiffusion(Module):
         self._weighted = describe(
             "diffusion", maps, own, layer=True, features=1, classes=1, options={**self._options, "edge_weights": True}
         )
-        self._plain = of
         self.dropout = rate("dropout", dropout)
 
     def forward(
@@ -355,7 +360,7 @@ class SheafDiffusion(Module):
         :param edge_weights: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v; None: 1
         :returns: n x (d' f)
         """
-        of = self._plain if edge_weights is None else self._weighted
+        of = self._architecture if edge_weights is None else self._weighted
         x, maps, edge_weights = (own_precision(one, self.dtype) for one in (x, maps, edge_weights))
         check_features(x, of.width, edge_index, self.dtype)
         columns = self._columns(edge_index).shape[1]
@@ -367,8 +372,7 @@ class SheafDiffusion(Module):
             raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps take no tensor")
         if edge_weights is not None:
             more.append(_checked("edge_weights", edge_weights, (columns // 2,), x))
-        self._architecture = of
-        return self._run(x, edge_index, tuple(more), self.dropout)[0]
+        return self._run(x, edge_index, tuple(more), self.dropout, of=of)[0]
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 import torch
@@ -36,6 +36,9 @@ __all__ = [
 
 #: what checkpoints say of a model beside its options
 _ABOUT = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
+#: what checkpoints say of the meaning of features and outputs, which a further training does not change
+_MEANING = ("class_names", "class_kind", "class_dtype", "class_data", "feature_names", "trained_with_edges", "targets", "target_names",
+            "target_axes", "target_loss", "target_mean", "target_scale", "base_rates")
 _DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
@@ -57,6 +60,7 @@ class _Network(KlModule):
     _kind = ""
     _index = "edge_index"
     _model: Any = _core.Model  #: the library's class of trained ones
+    _meaning: Mapping[str, str] = {}  #: of a loaded network, the notes of its file
 
     def _start(
         self,
@@ -110,7 +114,7 @@ class _Network(KlModule):
         """The trained model as an object of the library, for ``predict``, ``save`` and pickle."""
         dtype = self.dtype
         check_dtype("the module's parameters", dtype)
-        metadata = self._architecture.core(dtype == torch.float64).metadata
+        metadata = {**self._meaning, **self._architecture.core(dtype == torch.float64).metadata}
         text = "F64" if dtype == torch.float64 else "F32"
         tensors = [
             (name, text, list(value.shape), value.detach().cpu().contiguous().numpy().tobytes())
@@ -131,7 +135,7 @@ class _Network(KlModule):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **arguments: Any) -> Any:
-        """A network from a checkpoint of the library.
+        """A network from a checkpoint of the library. ``save`` keeps the names of classes and features and the scales of targets.
 
         :param arguments: ``dropout``, ``input_dropout`` and ``seed``, which files do not hold
         :raises ValueError: the checkpoint holds another kind of network
@@ -149,6 +153,7 @@ class _Network(KlModule):
             place["maps"] = model.maps
         features, classes = int(options.pop("features")), int(options.pop("classes"))
         r = make(features, classes, **place, dtype=_DTYPES[first], **arguments, **options)
+        r._meaning = {key: metadata[key] for key in _MEANING if key in metadata}
         r.load_state_dict(
             {
                 name: torch.from_numpy(np.frombuffer(data, np.float64 if kind == "F64" else np.float32).copy()).reshape(shape)

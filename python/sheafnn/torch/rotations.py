@@ -65,7 +65,7 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, value: Tensor) -> Tup
 def _log_prob_backward(ctx: Any, bar: Tensor, *_: Any) -> Any:
     parameter_bar, concentration_bar, value_bar, *roots = ctx.saved_tensors
     rows = bar[:, None, None]
-    return (None, *final((rows * parameter_bar, bar * concentration_bar, rows * value_bar), roots))
+    return (None, *final((rows * parameter_bar, bar * concentration_bar, rows * value_bar), (*roots, bar)))
 
 
 _log_prob.register_autograd(
@@ -90,7 +90,7 @@ def _(kind: str, parameter: Tensor, concentration: Tensor) -> Tuple[Tensor, Tens
 
 def _kl_backward(ctx: Any, bar: Tensor, *_: Any) -> Any:
     parameter_bar, concentration_bar, *roots = ctx.saved_tensors
-    return (None, *final((bar[:, None, None] * parameter_bar, bar * concentration_bar), roots))
+    return (None, *final((bar[:, None, None] * parameter_bar, bar * concentration_bar), (*roots, bar)))
 
 
 _kl.register_autograd(_kl_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*output[1:], *inputs[1:]))
@@ -125,7 +125,7 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, noise: Tensor, bar: T
 
 def _sample_backward(ctx: Any, bar: Tensor) -> Any:
     bars = torch.ops.sheafnn.rotation_sample_backward(ctx.kind, *ctx.saved_tensors, bar)
-    return (None, *final(bars, ctx.saved_tensors[:2]), None)
+    return (None, *final(bars, (*ctx.saved_tensors[:2], bar)), None)
 
 
 def _keep_sample(ctx: Any, inputs: Any, output: Any) -> None:
@@ -134,6 +134,19 @@ def _keep_sample(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 _sample.register_autograd(_sample_backward, setup_context=_keep_sample)
+
+
+@torch.library.custom_op("sheafnn::rotation_mean", mutates_args=(), device_types="cpu")
+def _mean(kind: str, parameter: Tensor, concentration: Tensor) -> Tensor:
+    parameter, concentration = parameter.contiguous(), concentration.contiguous()
+    out = torch.empty_like(parameter)
+    _call("mean", kind, parameter, len(parameter), parameter=parameter, concentration=concentration, out=out)
+    return out
+
+
+@_mean.register_fake
+def _(kind: str, parameter: Tensor, concentration: Tensor) -> Tensor:
+    return torch.empty_like(parameter)
 
 
 def _matrices(name: str, value: Any) -> Tensor:
@@ -235,9 +248,8 @@ class _Distribution:
     def mean(self) -> Tensor:
         """E P, batch_shape x n x n, without gradient."""
         with torch.no_grad():
-            parameter, concentration = (part.contiguous() for part in self._flat(self.batch_shape))
-            out = torch.empty_like(parameter)
-            _call("mean", self._kind, parameter, len(parameter), parameter=parameter, concentration=concentration, out=out)
+            parameter, concentration = self._flat(self.batch_shape)
+            out = torch.ops.sheafnn.rotation_mean(self._kind, parameter, concentration)
         return out.reshape(*self.batch_shape, *self.event_shape)
 
     def __repr__(self) -> str:
@@ -249,7 +261,13 @@ class _Located(_Distribution):
         matrices = _matrices("location", location)
         if isinstance(concentration, Tensor) and concentration.is_complex():
             raise ValueError(f"concentration: {concentration.dtype} is not allowed; must be real numbers")
-        own = torch.as_tensor(concentration, dtype=matrices.dtype)
+        try:
+            if isinstance(concentration, Tensor):
+                own = concentration.to(matrices.dtype)
+            else:
+                own = torch.as_tensor(concentration, dtype=matrices.dtype)
+        except (RuntimeError, TypeError, ValueError):
+            raise TypeError(f"concentration: {concentration!r} is not allowed; expected a tensor or a number") from None
         check_storage("concentration", own, devices=False)
         shape = torch.broadcast_shapes(matrices.shape[:-2], own.shape)
         self._parameter = matrices.expand(*shape, *matrices.shape[-2:])
