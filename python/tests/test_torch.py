@@ -2,6 +2,7 @@
 threads,
 processes, and refused arguments."""
 
+import contextlib
 import copy
 import gc
 import os
@@ -213,6 +214,16 @@ def test_the_noise_of_a_learner_is_new_in_every_call():
         assert torch.equal(module.eval()(x, e), module(x, e))
 
 
+@contextlib.contextmanager
+def as_many_threads(number):
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def random_maps(maps, d, columns, seed=5):
     generator = torch.Generator().manual_seed(seed)
     if maps == "diagonal":
@@ -270,6 +281,31 @@ def test_a_convolution_is_learner_and_diffusion(maps, d):
     own, weights = learner(h, e)
     assert own.shape == ((e.shape[1], d) if maps == "diagonal" else (e.shape[1], d, d))
     torch.testing.assert_close(diffusion(h, e, own, weights), conv(z, e), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("columns", [5, 129])  # the library's products, and PyTorch's
+def test_the_linear_layer_of_a_convolution_has_the_gradients_of_pytorchs(columns):
+    e, x = edges(), features(7, columns)
+    conv = moved(SheafConv(columns, 4, "diagonal", 2, seed=1, dtype=torch.float64))
+    learner = SheafLearner(4, "diagonal", 2, dtype=torch.float64)
+    diffusion = SheafDiffusion(2, "diagonal", 2, dtype=torch.float64)
+    state = conv.state_dict()
+    learner.load_state_dict({name: state[name] for name in learner.state_dict()})
+    diffusion.load_state_dict({name.removesuffix(".0"): state[name + ".0"] for name in diffusion.state_dict()})
+    linear = torch.nn.Linear(columns, 4, dtype=torch.float64)
+    linear.load_state_dict({name: state["lin1." + name] for name in ("weight", "bias")})
+    of = [x, conv.lin1.weight, conv.lin1.bias]
+    bars = torch.autograd.grad((conv(x, e) ** 2).sum(), of)
+    h = linear(x)
+    expected = torch.autograd.grad((diffusion(h, e, *learner(h, e)) ** 2).sum(), [x, linear.weight, linear.bias])
+    for bar, other in zip(bars, expected):
+        torch.testing.assert_close(bar, other, rtol=1e-12, atol=1e-13)
+    by_threads = []
+    for threads in (1, 2):
+        with as_many_threads(threads):
+            by_threads.append(torch.autograd.grad((conv(x.mT.contiguous().mT, e) ** 2).sum(), of))
+    for one, two in zip(*by_threads):
+        assert torch.equal(one, two)
     del x
 
 
