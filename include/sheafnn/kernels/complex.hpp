@@ -1,6 +1,7 @@
 /// \file
 /// What directed layers do with complex features at the D coordinates of a node, or at one coordinate. x[0] is the real part
-/// and x[1] the imaginary part, for a tile T of channels. Source: math: "Directed sheaves" (3.52, 3.54, 3.57).
+/// and x[1] the imaginary part, for a tile T of channels. Blocks are real, and have `Size` numbers (kernels/block.hpp).
+/// Source: math: "Directed sheaves" (3.52, 3.54, 3.57).
 ///
 /// Takes any numbers.
 #pragma once
@@ -55,12 +56,12 @@ template <int Size, int D, class T, class S>
   return sum;
 }
 
-/// The end of a directed layer at a node, X' = gain X − act(Z), gain = 1 + tanh ε, Z = S R. \tparam Size  numbers of S
+/// The end of a directed layer at a node, X' = gain X − act(Z), gain = 1 + tanh ε, Z = S R.
 struct DirectedEnd {
   bool activation;
   layers::ComplexActivation kind;
 
-  /// X becomes X'. \param gain  gain(i): of coordinate i
+  /// X becomes X'. \tparam Size  numbers of S \param gain  gain(i): of coordinate i
   template <int Size, int D, class T, class S, class Gain>
   SHEAFNN_HD SHEAFNN_INLINE void forward(const S* scale, const Gain& gain, const T (&r)[2][D],
                                          T (&x)[2][D]) const {
@@ -73,7 +74,7 @@ struct DirectedEnd {
       for (int part = 0; part < 2; ++part) x[part][i] = gated(own_gain, x[part][i], step[part]);
     }
   }
-  /// X̄' becomes Z̄, and r_bar = S Z̄.
+  /// X̄' becomes Z̄, and r_bar = S Z̄. \tparam Size  as above
   template <int Size, int D, class T, class S>
   SHEAFNN_HD SHEAFNN_INLINE void backward(const S* scale, const T (&r)[2][D], T (&bar)[2][D],
                                           T (&r_bar)[2][D]) const {
