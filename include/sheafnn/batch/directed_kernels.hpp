@@ -51,7 +51,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times_parts(const S* row, const Tile<
   constexpr int size = sheaf::BlockSizes<Family>::gram;
   S block[size];
   load_row<size>(row, block);
-  SHEAFNN_UNROLL for (int part = 0; part < 2; ++part) kernels::block_times<D, size>(block, x[part], out[part]);
+  kernels::parts_times<size>(block, x, out);
 }
 
 /// What a walk multiplies the coordinates of neighbours with: −e^{iφ_a} Q_uv.
@@ -80,16 +80,14 @@ struct TurnedTransports {
     split_parts<D>(sums, sum);
     S phase[2], q[size];
     of.phases.load(edge, phase);
-    kernels::turn<D>(Tile<S>(phase[0]), Tile<S>(turned ? -phase[1] : phase[1]), value);
     Transports::load(of.transport, edge, turned, q);
-    SHEAFNN_UNROLL for (int part = 0; part < 2; ++part) {
-      kernels::add_block_times<D, size, false, true>(q, value[part], sum[part]);
-    }
+    kernels::subtract_turned<size, false>(q, Tile<S>(phase[0]), Tile<S>(turned ? -phase[1] : phase[1]), value,
+                                          sum);
     join_parts<D>(sum, sums);
   }
 };
 
-/// L at one node and some channels: the sum over neighbours, then R = L W and Z = S R.
+/// L at one node and some channels: the sum over neighbours, then R = L W.
 template <class Family, class S>
 struct DirectedDiffusion : NeighbourSums<TurnedTransports<Family, S>, S> {
   using Sums = NeighbourSums<TurnedTransports<Family, S>, S>;
@@ -100,8 +98,7 @@ struct DirectedDiffusion : NeighbourSums<TurnedTransports<Family, S>, S> {
   [[nodiscard]] SHEAFNN_HD const S* scale_of(const Place& place) const {
     return blocks.transports.sheaf.scale_of(place.slot, place.at.node);
   }
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Tile<S> (&r)[2][D],
-                                               Tile<S> (&z)[2][D]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Tile<S> (&r)[2][D]) const {
     Tile<S> own[2][D], total[2 * D], sum[2][D];
     load_parts<D>(shape, place.at, features, own);
     node_times_parts<Family>(blocks.transports.sheaf.degree_block_of(place.slot, place.at.node), own, r);
@@ -111,7 +108,6 @@ struct DirectedDiffusion : NeighbourSums<TurnedTransports<Family, S>, S> {
       r[0][i] += sum[0][i];
       r[1][i] += sum[1][i];
     }
-    node_times_parts<Family>(scale_of(place), r, z);
   }
 };
 template <class Family, class S>
@@ -200,7 +196,7 @@ template <class Family, class S>
 struct DirectedForward : DirectedTeam<Family, S> {
   using typename DirectedTeam<Family, S>::Place;
   using DirectedTeam<Family, S>::diffusion;
-  static constexpr int D = Family::stalk_dimension;
+  static constexpr int D = Family::stalk_dimension, gram = sheaf::BlockSizes<Family>::gram;
   kernels::DirectedEnd end;
   const S* epsilon;  ///< of run 0
   Index parameter_stride;
@@ -212,11 +208,14 @@ struct DirectedForward : DirectedTeam<Family, S> {
     if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
     const S* eps = epsilon + output.pass.run_of(place.at.instance) * parameter_stride;
-    Tile<S> diffused[2][D], z[2][D], value[2][D], joined[2 * D];
-    diffusion.finish(place, sums, diffused, z);
+    Tile<S> diffused[2][D], value[2][D], joined[2 * D];
+    S scale[gram];
+    diffusion.finish(place, sums, diffused);
     store_parts<D>(shape, place.at, diffused, r);
     load_parts<D>(shape, place.at, x, value);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) end.forward(i, Tile<S>(kernels::gain(eps[i])), z, value);
+    load_row<gram>(diffusion.scale_of(place), scale);
+    end.forward<gram>(
+        scale, [=](int i) { return kernels::gain(eps[i]); }, diffused, value);
     join_parts<D>(value, joined);
     output.store_value(shape, place.at, joined);
   }
@@ -225,7 +224,7 @@ struct DirectedForward : DirectedTeam<Family, S> {
 /// From X̄': Z̄ and R̄ = S Z̄. item (node, channels), group: instance.
 template <class Family, class S>
 struct DirectedEndBackward {
-  static constexpr int D = Family::stalk_dimension;
+  static constexpr int D = Family::stalk_dimension, gram = sheaf::BlockSizes<Family>::gram;
   SheafRange range;
   SheafView<Family, S> sheaf;
   FeatureShape<S> shape;
@@ -234,15 +233,14 @@ struct DirectedEndBackward {
   S *z_bar, *r_bar;
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
-    Tile<S> bar[2][D], in[2][D], z[2][D];
+    Tile<S> bar[2][D], in[2][D], scaled[2][D];
+    S scale[gram];
     load_parts<D>(shape, at, output_bar, bar);
     load_parts<D>(shape, at, r, in);
-    node_times_parts<Family>(scale, in, z);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) end.backward(i, z, bar);
+    load_row<gram>(sheaf.scale_of(range.slot(at.instance), at.node), scale);
+    end.backward<gram>(scale, in, bar, scaled);
     store_parts<D>(shape, at, bar, z_bar);
-    node_times_parts<Family>(scale, bar, in);
-    store_parts<D>(shape, at, in, r_bar);
+    store_parts<D>(shape, at, scaled, r_bar);
   }
 };
 
@@ -257,7 +255,8 @@ struct DirectedDiffuseBackward : DirectedTeam<Family, S> {
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     Tile<S> diffused[2][D], scaled[2][D];
-    diffusion.finish(place, sums, diffused, scaled);
+    diffusion.finish(place, sums, diffused);
+    node_times_parts<Family>(diffusion.scale_of(place), diffused, scaled);
     store_parts<D>(diffusion.shape, place.at, diffused, w_bar);
     store_parts<D>(diffusion.shape, place.at, scaled, y_bar);
   }
@@ -353,12 +352,7 @@ struct DirectedEdgeGradient {
         }
       }
       if (angle_bar == nullptr) return;
-      Tile<S> moved[2][D], moved_bar[2][D];
-      SHEAFNN_UNROLL for (int part = 0; part < 2; ++part) {
-        kernels::block_times<D, size>(q, w_v[part], moved[part]);
-        kernels::block_times<D, size>(q, r_v[part], moved_bar[part]);
-      }
-      sums[size] += kernels::dot(kernels::angle_bar<D>(w_u, r_u, moved, moved_bar), Tile<S>(S(1)));
+      sums[size] += kernels::dot(kernels::angle_bar<size>(q, w_u, r_u, w_v, r_v), Tile<S>(S(1)));
     });
   }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {

@@ -26,8 +26,8 @@ namespace sheafnn::detail {
 /// \tparam Derived  the network: BegunPass begin(pass), and the private steps draw(sample) → outputs,
 ///                  accumulate(outputs_bar) and finish_backward() → KL term, for its friend PassSteps. They call the
 ///                  protected members: begin_pass() first and begun() last in begin(), begin_draw() and end_draw()
-///                  around a draw. They call begin_accumulate() and end_accumulate() around a backward pass, and the
-///                  checks
+///                  around a draw, check_accumulate() and check_finish(). They put begin_accumulate() and
+///                  end_accumulate() around what adds a sample's derivatives
 /// \tparam Steps    its layers and buffers, and what a pass remembers
 template <class Derived, class Steps>
 class NetworkPasses {

@@ -52,7 +52,7 @@ class DirectedLaplacian {
   /// y = S_u x.
   template <class T>
   SHEAFNN_INLINE void scale(const SheafBlocks<Family, S>& sheaf, Index u, const T (&x)[2][D], T (&y)[2][D]) const {
-    for (int part = 0; part < 2; ++part) kernels::block_times<D, Sizes::gram>(sheaf.scale(u), x[part], y[part]);
+    kernels::parts_times<Sizes::gram>(sheaf.scale(u), x, y);
   }
   /// r = D_u w_u − Σ over arcs u → v of e^{iφ} Q_uv w_v.
   template <class T, class Tile>
@@ -61,8 +61,7 @@ class DirectedLaplacian {
     start(c, sheaf, u, w, r);
     for_arcs(u, [&]<bool Before>(Index a) SHEAFNN_INLINE_LAMBDA {
       T other[2][D];
-      load_turned(c, a, w, other);
-      subtract<Before>(sheaf, a, other, r);
+      subtract_neighbour<Before>(c, sheaf, a, w, other, r);
     });
   }
   /// w̄ = D_u r̄_u − Σ e^{iφ} Q_uv r̄_v, since L is Hermitian, and adds or writes the derivatives of D_u and, of the
@@ -78,13 +77,17 @@ class DirectedLaplacian {
     start(c, sheaf, u, r_bar, w_bar);
     for_arcs(u, [&]<bool Before>(Index a) SHEAFNN_INLINE_LAMBDA {
       T other_bar[2][D];
-      load_turned(c, a, r_bar, other_bar);
-      subtract<Before>(sheaf, a, other_bar, w_bar);
+      subtract_neighbour<Before>(c, sheaf, a, r_bar, other_bar, w_bar);
       if constexpr (Before) return;
       if (!learned && !phases_.random()) return;
       T other[2][D];
-      load_turned(c, a, w, other);
-      if (phases_.random()) add_angle_bar(sheaf, a, own, own_bar, other, other_bar, c > 0);
+      load(c, w + graph_->target(a) * row_ + c, other);
+      kernels::turn<D>(T(phases_.cosine(a)), T(phases_.sine(a)), other);
+      if (phases_.random()) {
+        S& bar = phases_.angle_bar()[graph_->edge_of(a)];
+        bar = (c > 0 ? bar : S(0)) +
+              reduce_add(kernels::angle_bar<Sizes::transport>(block_of(sheaf, a), own, own_bar, other, other_bar));
+      }
       if constexpr (learned) {
         S* const edge_bar = gradient.off_diagonal_bar.data() + graph_->edge_of(a) * Sizes::transport;
         for (int part = 0; part < 2; ++part) {
@@ -108,19 +111,8 @@ class DirectedLaplacian {
   }
 
  private:
-  /// The derivative of φ of an edge. Both of v are multiplied by e^{iφ} already.
-  template <class T>
-  SHEAFNN_INLINE void add_angle_bar(const SheafBlocks<Family, S>& sheaf, Index arc, const T (&own)[2][D],
-                                    const T (&own_bar)[2][D], const T (&other)[2][D], const T (&other_bar)[2][D],
-                                    bool add) {
-    T moved[2][D], moved_bar[2][D];
-    for (int part = 0; part < 2; ++part) {
-      const S* const block = sheaf.transport_block(graph_->edge_of(arc));
-      kernels::block_times<D, Sizes::transport>(block, other[part], moved[part]);
-      kernels::block_times<D, Sizes::transport>(block, other_bar[part], moved_bar[part]);
-    }
-    S& bar = phases_.angle_bar()[graph_->edge_of(arc)];
-    bar = (add ? bar : S(0)) + reduce_add(kernels::angle_bar<D>(own, own_bar, moved, moved_bar));
+  [[nodiscard]] const S* block_of(const SheafBlocks<Family, S>& sheaf, Index arc) const {
+    return sheaf.transport_block(graph_->edge_of(arc));
   }
   /// Calls visit.template operator()<Before>(arc) for the arcs of node u: see detail::for_neighbours().
   template <class Visit>
@@ -134,24 +126,15 @@ class DirectedLaplacian {
                             T (&r)[2][D]) const {
     T own[2][D];
     load(c, w + u * row_ + c, own);
-    for (int part = 0; part < 2; ++part) {
-      kernels::block_times<D, Sizes::gram>(sheaf.degree_block(u), own[part], r[part]);
-    }
+    kernels::parts_times<Sizes::gram>(sheaf.degree_block(u), own, r);
   }
-  /// e^{iφ} times the coordinates of an arc's target.
-  template <class T, class Tile>
-  SHEAFNN_INLINE void load_turned(const Tile& c, Index arc, const S* x, T (&out)[2][D]) const {
-    load(c, x + graph_->target(arc) * row_ + c, out);
-    kernels::turn<D>(T(phases_.cosine(arc)), T(phases_.sine(arc)), out);
-  }
-  /// sum −= Q x.
-  template <bool Before, class T>
-  SHEAFNN_INLINE void subtract(const SheafBlocks<Family, S>& sheaf, Index arc, const T (&x)[2][D],
-                               T (&sum)[2][D]) const {
-    for (int part = 0; part < 2; ++part) {
-      kernels::add_block_times<D, Sizes::transport, Before, true>(sheaf.transport_block(graph_->edge_of(arc)),
-                                                                  x[part], sum[part]);
-    }
+  /// sum −= e^{iφ} Q_uv w_v. \param other  becomes e^{iφ} w_v
+  template <bool Before, class T, class Tile>
+  SHEAFNN_INLINE void subtract_neighbour(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index arc, const S* w,
+                                         T (&other)[2][D], T (&sum)[2][D]) const {
+    load(c, w + graph_->target(arc) * row_ + c, other);
+    kernels::subtract_turned<Sizes::transport, Before>(block_of(sheaf, arc), T(phases_.cosine(arc)),
+                                                       T(phases_.sine(arc)), other, sum);
   }
 
   const Graph* graph_;

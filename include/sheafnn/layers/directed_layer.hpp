@@ -30,7 +30,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   using Base = WeightedLayer<Family, S, DirectedWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;
-  static constexpr int D = Family::stalk_dimension;
+  static constexpr int D = Family::stalk_dimension, gram = BlockSizes<Family>::gram;
 
  public:
   static constexpr LayerForm form = LayerForm::directed;
@@ -130,14 +130,14 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   /// X' of the nodes with indices [begin, end).
   void diffuse(const LayerCall<Family, S>& call, const S* gain, Index begin, Index end) {
     detail::for_tiles<S>(0, half(), [&]<class T>(auto c) {
-      T r[2][D], z[2][D], x[2][D];
+      T r[2][D], x[2][D];
       for (Index index = begin; index < end; ++index) {
         const Index u = nodes_[index], at = index * row() + c;
         laplacian_.apply(c, call.sheaf, u, scaled_.data(), r);
         laplacian_.store(c, r, diffused_.data() + at);
-        laplacian_.scale(call.sheaf, u, r, z);
         laplacian_.load(c, input_ + u * row() + c, x);
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) { end_.forward(i, T(gain[i]), z, x); }
+        end_.template forward<gram>(
+            call.sheaf.scale(u), [=](int i) SHEAFNN_INLINE_LAMBDA { return gain[i]; }, r, x);
         laplacian_.store(c, x, output_.data() + at);
       }
     });
@@ -204,7 +204,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
       std::fill_n(sum, D, S(0));
       detail::for_tiles<S>(0, half(), [&]<class T>(auto c) {
         const bool add = call.accumulate || c > 0;
-        T products[D], r[2][D], z[2][D], x[2][D], bar[2][D], scaled[2][D];
+        T products[D], r[2][D], x[2][D], bar[2][D], scaled[2][D];
         for (T& one : products) one = T(S(0));
         Index index = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
@@ -212,7 +212,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           if (index == nodes_.count() || nodes_[index] != u) {
             for (Index part = 0; part < 2; ++part) {
               detail::clear_node<Family>(c, *diffusion_, in + part * half(), x_bar, r_bar,
-                                         call.sheaf_gradient.scale_bar.data() + u * BlockSizes<Family>::gram, add);
+                                         call.sheaf_gradient.scale_bar.data() + u * gram, add);
             }
             continue;
           }
@@ -221,13 +221,9 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           laplacian_.load(c, input_ + in, x);
           laplacian_.load(c, output_bar + at, bar);
           laplacian_.store(c, bar, x_bar + in);
-          laplacian_.scale(call.sheaf, u, r, z);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            products[i] += x[0][i] * bar[0][i] + x[1][i] * bar[1][i];
-            end_.backward(i, z, bar);
-          }
+          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) { products[i] += x[0][i] * bar[0][i] + x[1][i] * bar[1][i]; }
+          end_.template backward<gram>(call.sheaf.scale(u), r, bar, scaled);
           laplacian_.add_products(bar, r, call.sheaf_gradient.scale_bar, u, add);
-          laplacian_.scale(call.sheaf, u, bar, scaled);
           laplacian_.store(c, scaled, r_bar + in);
         }
         for (int i = 0; i < D; ++i) sum[i] += reduce_add(products[i]);
