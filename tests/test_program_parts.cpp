@@ -119,6 +119,10 @@ TEST_CASE("an option that does not exist: the closest is named") {
   CHECK(Program().message({"--kind", "square"}).starts_with("--kind: square not in {"));
   CHECK(Program().message({"--kind", "square", "4"}).starts_with("--kind: square not in {"));
   CHECK(Program().message({"--" + std::string(100'000, 'e')}).ends_with("e is not an option" + help));
+  for (const std::string number : {"99999999999", "-99999999999"}) {
+    CHECK(Program().message({"--epochs", number}) ==
+          "--epochs: " + number + " is not allowed; must be between -2147483648 and 2147483647" + help);
+  }
 }
 
 TEST_CASE("numbers outside their limits, and numbers that are none, are named with the limits") {
@@ -144,7 +148,9 @@ TEST_CASE("numbers outside their limits, and numbers that are none, are named wi
   for (const std::string text : {"0", "-1", "inf", "100001"}) {
     CHECK(said(text, false) == "--time: " + text + " is not allowed; must be between 0.5 and 100000");
   }
-  CHECK(said("nan", false) == "--time: nan is not allowed; must be a number");
+  for (const std::string text : {"nan", "soon", "1e", "1,5", "2 days"}) {
+    CHECK(said(text, false) == "--time: " + text + " is not allowed; must be a number");
+  }
   CHECK(said("0x2", true) == "--rows: 0x2 is not allowed; must be a whole number");
   CHECK(said("1e1", true) == "--rows: 1e1 is not allowed; must be a whole number");
   CHECK(said("-0", true) == "--rows: -0 is not allowed; 0 has no sign");
@@ -225,6 +231,36 @@ TEST_CASE("folders of checkpoints: temporary files of a training that is refused
   CHECK(std::filesystem::exists(temporary));
   CHECK(message_of(folder.path(), true) == "no error");
   CHECK(!std::filesystem::exists(temporary));
+}
+
+TEST_CASE("folders of checkpoints: one training at a time, whose temporary files stay") {
+  const test::TemporaryFolder folder;
+  std::filesystem::path temporary;
+  {
+    const TrainingFolder first = open(folder.path(), false);
+    temporary = folder.write("split-0-seed-0.safetensors.1.tmp", "half of a state");
+    for (const bool resumed : {false, true}) {
+      CHECK(message_of(folder.path(), resumed) == ": is in use; another training writes its checkpoints there");
+    }
+    CHECK(std::filesystem::exists(temporary));
+  }
+  CHECK(message_of(folder.path(), true) == "no error");
+  CHECK(!std::filesystem::exists(temporary));
+}
+
+TEST_CASE("files that are not there yet are the same through a symbolic link") {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_symlink("sheaf.npz", folder / "link.npz");
+  const auto message = [&](const std::filesystem::path& other) -> std::string {
+    try {
+      programs::require_apart({{"--sheaf", folder / "sheaf.npz"}, {"--predictions", other}}, {});
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK(message(folder / "link.npz") == "--predictions: " + (folder / "link.npz").string() + " is the file of --sheaf");
+  CHECK(message(folder / "other.npz") == "no error");
 }
 
 TEST_CASE("classes without names are numbers, in a model and in a dataset") {

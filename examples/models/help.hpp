@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
+#include <sheafnn/core/errors.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -195,8 +197,19 @@ inline void collect_option_names(const CLI::App& app, std::vector<std::string>& 
     const std::string closest = closest_option(app, name);
     return name + " is not an option" + (closest.empty() ? "" : "; the closest is " + closest) + help;
   }
-  if (unexpected.empty() || dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr)
-    return error.what() + std::string(help);
+  // A whole number that misread_number() lets pass, but not an int: "Could not convert: --threads = 99999999999".
+  const std::string message = error.what();
+  const std::string_view beginning = "Could not convert: ";
+  const std::size_t equals = message.find(" = ");
+  if (message.starts_with(beginning) && equals != std::string::npos) {
+    const std::string value = message.substr(equals + 3);
+    if (value.find_first_not_of("0123456789", value.find_first_not_of("+-")) == std::string::npos) {
+      using Int = std::numeric_limits<int>;
+      return sheafnn::detail::concat(message.substr(beginning.size(), equals - beginning.size()), ": ", value,
+                                     " is not allowed; must be between ", Int::min(), " and ", Int::max(), help);
+    }
+  }
+  if (unexpected.empty() || dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return message + help;
   const std::string &first = unexpected.front(), closest = closest_option(app, first);
   return first + " is not expected here" + (closest == "--" + first ? "; the option is " + closest : "") + help;
 }

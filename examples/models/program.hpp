@@ -69,7 +69,10 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
 [[nodiscard]] inline std::string misread_number(std::string_view type, const std::string& text) {
   const std::string refused = text + " is not allowed; ";
   if (type.starts_with("FLOAT")) {
-    return std::isnan(std::strtod(text.c_str(), nullptr)) ? refused + "must be a number" : "";
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    const bool whole = end != text.c_str() && *end == '\0';
+    return !whole || std::isnan(number) ? refused + "must be a number" : "";
   }
   const bool is_signed = type.starts_with("INT");
   if (text == "-0") return refused + "0 has no sign";
@@ -236,7 +239,8 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
 /// The target of a path after all symbolic links; it need not exist.
 [[nodiscard]] inline std::filesystem::path resolved(const std::filesystem::path& file) {
   std::error_code error;
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
+  const std::filesystem::path target = sheafnn::io::detail::behind_links(file);
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(target, error), error);
 }
 
 /// An option and the file that it names; empty: no file.

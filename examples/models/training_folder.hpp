@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -24,7 +25,37 @@
 #include "models/program.hpp"
 #include "models/registry.hpp"
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#endif
+
 namespace programs {
+
+/// A folder that one program at a time writes into, until it ends in any way. File systems without locks let all of them.
+class FolderLock {
+ public:
+  /// \throws std::runtime_error  another program has the folder
+  explicit FolderLock([[maybe_unused]] const std::filesystem::path& folder) {
+#if defined(__unix__) || defined(__APPLE__)
+    descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    ::close(descriptor_);
+    sheafnn::io::detail::fail(folder.string(), "is in use; another training writes its checkpoints there");
+#endif
+  }
+  ~FolderLock() {
+#if defined(__unix__) || defined(__APPLE__)
+    if (descriptor_ >= 0) ::close(descriptor_);
+#endif
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
 
 /// See the file comment.
 class TrainingFolder {
@@ -112,7 +143,8 @@ class TrainingFolder {
   /// \param arguments  of the program, to be read by arguments() when the training is resumed
   /// \param settings   option → value of what decides the result of each training
   /// \param selection  option → value of what decides which trainings there are
-  /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed
+  /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed; another
+  ///                             program writes into it
   TrainingFolder(std::filesystem::path folder, bool resumed, const std::vector<std::string>& arguments,
                  std::map<std::string, std::string> settings, const std::map<std::string, std::string>& selection)
       : folder_(std::move(folder)), resumed_(resumed), settings_(std::move(settings)) {
@@ -126,6 +158,7 @@ class TrainingFolder {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) sheafnn::io::detail::fail(name, "cannot be made; ", error.message());
+    lock_.emplace(folder_);  // before the other program's unfinished files are taken for old ones
     const std::filesystem::path path = folder_ / index;
     nlohmann::json json;
     if (resumed_) {
@@ -233,6 +266,7 @@ class TrainingFolder {
   }
 
   std::filesystem::path folder_;
+  std::optional<FolderLock> lock_;
   bool resumed_;
   sheafnn::Index version_ = version;  ///< that it was begun with
   std::map<std::string, std::string> settings_;
