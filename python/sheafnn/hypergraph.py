@@ -68,8 +68,12 @@ class Hypergraph(NodeData):
             raise ValueError(f"incidence: shape {pairs.shape} is not allowed; must be nnz x 2")
         if pairs.dtype.kind not in "iu":
             raise ValueError(f"incidence: numbers of type {pairs.dtype} are not allowed; must be whole numbers")
+        outside = np.flatnonzero((pairs[:, 1] < 0) | (pairs[:, 1] >= 2**31 - 1))
+        if len(outside):
+            number = pairs[outside[0], 1]
+            raise ValueError(f"incidence[{outside[0]}, 1]: {number} is not allowed; must be between 0 and {2**31 - 2}")
         largest = int(pairs[:, 1].max()) + 1 if len(pairs) else 0
-        hyperedges = max(largest, 0) if hyperedge_count is None else _checks.whole("hyperedge_count", hyperedge_count, 0, 2**31 - 1)
+        hyperedges = largest if hyperedge_count is None else _checks.whole("hyperedge_count", hyperedge_count, 0, 2**31 - 1)
         core = _core.make_hypergraph(
             str(name), count, hyperedges, np.ascontiguousarray(pairs, np.int64), offsets, columns, values, width, codes,
             len(classes), _class_names(classes), _feature_names(feature_names, features, width),

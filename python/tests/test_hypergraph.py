@@ -131,3 +131,10 @@ def test_parameters_are_options():
         HypergraphClassifier(learning_rate=-1, epochs=1).fit(data)
     with pytest.raises(ValueError, match="patience: '3' is not allowed; must be a number"):
         HypergraphClassifier(patience="3").fit(data)
+
+
+@pytest.mark.parametrize("number", [-1, 2**31 - 1, 2**40])
+def test_hyperedge_numbers_out_of_range(number):
+    message = rf"incidence\[1, 1\]: {number} is not allowed; must be between 0 and 2147483646"
+    with pytest.raises(ValueError, match=message):
+        sheafnn.Hypergraph.from_numpy([[0, 0], [1, number]], np.eye(3))

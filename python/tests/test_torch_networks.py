@@ -104,6 +104,16 @@ def test_saved_again_features_and_outputs_keep_their_meaning(karate, tmp_path):
         assert loaded.model_.metadata.get("targets") == type(model).load(first).model_.metadata.get("targets")
 
 
+def test_parameters_that_are_not_finite_do_not_replace_a_file(tmp_path):
+    net, path = Nsd(4, 2, "diagonal", 2, seed=1), tmp_path / "model.safetensors"
+    net.save(path)
+    before = path.read_bytes()
+    with torch.no_grad():
+        net.get_parameter("lin1.weight")[1, 2] = float("nan")
+    refused(r"lin1.weight\[1, 2\]: nan is not allowed; must be finite", lambda: net.save(path))
+    assert path.read_bytes() == before
+
+
 def test_real_and_imaginary_parts():
     """A directed convolution over the sheaf 0 gives its features before the layer, (1 + i) H."""
     conv = SheafConv(4, 12, "diagonal", 2, layer="directed", seed=1, dtype=torch.float64)

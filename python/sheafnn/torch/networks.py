@@ -125,7 +125,16 @@ class _Network(KlModule):
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a checkpoint, which the programs and ``load`` read."""
+        """Writes a checkpoint, which the programs and ``load`` read.
+
+        :raises ValueError: a parameter is not finite, as a training that diverged leaves it; the file stays as it was
+        """
+        for name in self._architecture.shapes:
+            value = self._named(name).detach()
+            bad = torch.isfinite(value).logical_not().nonzero()
+            if len(bad):
+                place = bad[0].tolist()
+                raise ValueError(f"{name}[{', '.join(map(str, place))}]: {float(value[tuple(place)])} is not allowed; must be finite")
         self.to_model().save(os.fspath(path), {})
 
     @classmethod
