@@ -233,14 +233,16 @@ struct DirectedEndBackward {
   S *z_bar, *r_bar;
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    Tile<S> bar[2][D], in[2][D], scaled[2][D];
+    const S* row = sheaf.scale_of(range.slot(at.instance), at.node);
+    Tile<S> bar[2][D], in[2][D];
     S scale[gram];
     load_parts<D>(shape, at, output_bar, bar);
     load_parts<D>(shape, at, r, in);
-    load_row<gram>(sheaf.scale_of(range.slot(at.instance), at.node), scale);
-    end.backward<gram>(scale, in, bar, scaled);
+    load_row<gram>(row, scale);
+    end.backward<gram>(scale, in, bar);
     store_parts<D>(shape, at, bar, z_bar);
-    store_parts<D>(shape, at, scaled, r_bar);
+    node_times_parts<Family>(row, bar, in);
+    store_parts<D>(shape, at, in, r_bar);
   }
 };
 

@@ -74,10 +74,9 @@ struct DirectedEnd {
       for (int part = 0; part < 2; ++part) x[part][i] = gated(own_gain, x[part][i], step[part]);
     }
   }
-  /// X̄' becomes Z̄, and r_bar = S Z̄. \tparam Size  as above
+  /// X̄' becomes Z̄. \tparam Size  as above
   template <int Size, int D, class T, class S>
-  SHEAFNN_HD SHEAFNN_INLINE void backward(const S* scale, const T (&r)[2][D], T (&bar)[2][D],
-                                          T (&r_bar)[2][D]) const {
+  SHEAFNN_HD SHEAFNN_INLINE void backward(const S* scale, const T (&r)[2][D], T (&bar)[2][D]) const {
     T z[2][D];
     parts_times<Size>(scale, r, z);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
@@ -87,7 +86,6 @@ struct DirectedEnd {
       bar[0][i] = step_bar[0];
       bar[1][i] = step_bar[1];
     }
-    parts_times<Size>(scale, bar, r_bar);
   }
 };
 

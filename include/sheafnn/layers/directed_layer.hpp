@@ -222,8 +222,9 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           laplacian_.load(c, output_bar + at, bar);
           laplacian_.store(c, bar, x_bar + in);
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) { products[i] += x[0][i] * bar[0][i] + x[1][i] * bar[1][i]; }
-          end_.template backward<gram>(call.sheaf.scale(u), r, bar, scaled);
+          end_.template backward<gram>(call.sheaf.scale(u), r, bar);
           laplacian_.add_products(bar, r, call.sheaf_gradient.scale_bar, u, add);
+          laplacian_.scale(call.sheaf, u, bar, scaled);
           laplacian_.store(c, scaled, r_bar + in);
         }
         for (int i = 0; i < D; ++i) sum[i] += reduce_add(products[i]);
