@@ -259,7 +259,8 @@ TEST_CASE("files that are not there yet are the same through a symbolic link") {
     }
     return "no error";
   };
-  CHECK(message(folder / "link.npz") == "--predictions: " + (folder / "link.npz").string() + " is the file of --sheaf");
+  const std::filesystem::path link = folder / "link.npz";
+  CHECK(message(link) == "--predictions: " + link.string() + " is the file of --sheaf");
   CHECK(message(folder / "other.npz") == "no error");
 }
 

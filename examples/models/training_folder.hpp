@@ -33,7 +33,8 @@
 
 namespace programs {
 
-/// A folder that one program at a time writes into, until it ends in any way. File systems without locks let all of them.
+/// A folder that one program at a time writes into, until it ends in any way. File systems without locks let all of
+/// them.
 class FolderLock {
  public:
   /// \throws std::runtime_error  another program has the folder
@@ -143,8 +144,8 @@ class TrainingFolder {
   /// \param arguments  of the program, to be read by arguments() when the training is resumed
   /// \param settings   option → value of what decides the result of each training
   /// \param selection  option → value of what decides which trainings there are
-  /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed; another
-  ///                             program writes into it
+  /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed;
+  ///                             another program writes into it
   TrainingFolder(std::filesystem::path folder, bool resumed, const std::vector<std::string>& arguments,
                  std::map<std::string, std::string> settings, const std::map<std::string, std::string>& selection)
       : folder_(std::move(folder)), resumed_(resumed), settings_(std::move(settings)) {
