@@ -144,7 +144,8 @@ TEST_CASE("an encoder computes again what was in memory of others") {
   constexpr Index width = 20;
   const Index size = data.node_count() * width;
   Numbers weight, bias(width, 0.25F);
-  for (Index i = 0; i < data.feature_count() * width; ++i) weight.push_back(0.05F * static_cast<float>(i % 11) - 0.2F);
+  for (Index i = 0; i < data.feature_count() * width; ++i)
+    weight.push_back(0.05F * static_cast<float>(i % 11) - 0.2F);
   const sheafnn::layers::LinearWeights<const float> weights{{weight.data(), data.feature_count(), width}, bias};
   for (const double rate : {0.0, 0.4}) {
     const auto derivatives_of = [&](bool elsewhere) {

@@ -22,8 +22,8 @@ namespace sheafnn::detail {
 ///                - features_after(count): X_{count+1}
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
-///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs,
-///                  and, if that differs, bar_from_outputs(): where it belongs when it comes from outputs;
+///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
+///                  bar_from_outputs(): where it belongs if it comes from outputs;
 ///                - encodes_twice(): has the learner an encoder of its own?
 ///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights

@@ -26,7 +26,9 @@ class LearnerRows {
 
   LearnerRows() = default;
   explicit LearnerRows(const SheafLearnerOptions& of)
-      : first_(of.first_numbers()), half_(detail::to_quads(static_cast<int>(2 * first_)) / 2) {}
+      : first_(of.first_numbers()),
+        half_(detail::to_quads(static_cast<int>(2 * first_)) / 2),
+        logits_(of.edge_weights) {}
 
   /// Numbers of a row.
   [[nodiscard]] Index numbers() const noexcept { return 2 * half_; }
@@ -45,16 +47,16 @@ class LearnerRows {
   }
   /// The sums over the arcs of node u: of their own numbers and logits, then of those of the reverse arcs.
   ///
-  /// \param logits  two for every edge; null: without
+  /// \param logits  two for every edge; not read without edge weights
   /// \param out     twice the outputs of the first layer
   void sum_at(const Graph& graph, Index u, const EdgeMemory<S>& memory, const S* logits, S* out) const {
-    S* const reverse = out + first_ + (logits != nullptr ? 1 : 0);
+    S* const reverse = out + first_ + (logits_ ? 1 : 0);
     if (half_ == 4) {  // of rotations and diagonal maps
       add_rows<4>(graph, u, memory, out, reverse);
     } else {
       add_rows<0>(graph, u, memory, out, reverse);
     }
-    if (logits == nullptr) return;
+    if (!logits_) return;
     S own = S(0), other = S(0);
     for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); ++arc) {
       const Index side = graph.target(arc) < u ? 1 : 0;
@@ -69,9 +71,11 @@ class LearnerRows {
  private:
   /// \tparam Half  half_, or 0
   template <Index Half>
-  SHEAFNN_INLINE void add_rows(const Graph& graph, Index u, const EdgeMemory<S>& memory, S* out, S* reverse) const {
+  SHEAFNN_INLINE void add_rows(const Graph& graph, Index u, const EdgeMemory<S>& memory, S* out,
+                               S* reverse) const {
     const Index half = Half > 0 ? Half : half_;
-    const std::size_t row = static_cast<std::size_t>(2 * half), block = static_cast<std::size_t>(memory.numbers * W);
+    const std::size_t row = static_cast<std::size_t>(2 * half),
+                      block = static_cast<std::size_t>(memory.numbers * W);
     const S* const base = memory.of(0);
     detail::for_narrowing_tiles<S>(0, half, [&]<class T>(auto c) {
       T own = T(S(0)), other = T(S(0));
@@ -98,6 +102,7 @@ class LearnerRows {
   }
 
   Index first_ = 0, half_ = 0;  ///< numbers of an arc; place of the second arc's
+  bool logits_ = false;         ///< has the learner edge weights?
 };
 
 }  // namespace sheafnn::layers

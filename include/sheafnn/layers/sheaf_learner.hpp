@@ -53,8 +53,8 @@ class SheafLearner {
   [[nodiscard]] Index raw_bar_numbers() const noexcept {
     return shape_.hidden_layers > 0 ? 2 * shape_.outputs() : rows_.numbers();
   }
-  /// From now on has raw_bar() in this memory, made larger where it is too small, and one backward() after a forward(), which
-  /// overwrites what it reads. Unchecked: at least raw_bar_numbers() numbers per edge, and nothing else uses them between
+  /// From now on has raw_bar() in this memory, made larger where it is too small. backward() then overwrites what it reads, so
+  /// there is one after a forward(). Unchecked: at least raw_bar_numbers() numbers per edge, which nothing else uses between
   /// raw_bar() and the end of backward().
   void set_raw_bar(const EdgeMemory<S>& memory) {
     overwrites_factors_ = true;
@@ -117,11 +117,9 @@ class SheafLearner {
   /// The memory of projections.
   [[nodiscard]] S* take_projection() {
     if (work_->projection != nullptr) return work_->projection;
-    if (work_->own_projection.empty()) {
-      work_->own_projection.resize(graph_->node_count() * stride_, to_be_written);
-      detail::clear_halo(*graph_, work_->own_projection.data(), stride_);
-    }
-    return work_->projection = work_->own_projection.data();
+    Buffer<S>& own = work_->own_projection;
+    if (own.empty()) own.resize(graph_->node_count() * stride_);
+    return work_->projection = own.data();
   }
   /// The memory of rows_: without hidden layers in the place of raw_bar().
   [[nodiscard]] const EdgeMemory<S>& row_memory() const noexcept {
@@ -224,9 +222,8 @@ class SheafLearner {
   void edge_logits_backward(Index block, int count) {
     const S* const factors = edge_factor_.data() + block * 2 * W;
     const P factor[2] = {P::load(factors), P::load(factors + W)}, bar = P::load(edge_weight_bar_ + block * W);
-    P logits[2];
-    for (int side = 0; side < 2; ++side)
-      logits[side] = kernels::edge_logit_bar(bar, factor[side], factor[1 - side]);
+    const P logits[2] = {kernels::edge_logit_bar(bar, factor[0], factor[1]),
+                         kernels::edge_logit_bar(bar, factor[1], factor[0])};
     detail::store_rows<2>(logits, count, edge_logit_bars() + block * 2 * W);
   }
   /// Derivatives of the logits of edge weights, two for every edge.
@@ -288,8 +285,7 @@ class SheafLearner {
   void gather_projection_bar(Execution execution) {
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
-        rows_.sum_at(*graph_, u, row_memory(), has_edge_weights() ? edge_logit_bars() : nullptr,
-                     work_->projection + u * stride_);
+        rows_.sum_at(*graph_, u, row_memory(), edge_logit_bars(), work_->projection + u * stride_);
       }
     });
   }
