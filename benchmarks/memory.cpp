@@ -33,14 +33,12 @@ struct Column {
 constexpr const char* rows_of_table[] = {
     "features of the graph, by nodes and by words",
     "numbers of edges",
-    "embeddings, and after dropout",
-    "learner: products with nodes",
+    "embeddings after dropout",
     "learner: raw outputs",
     "learner: edge weights",
     "parameters of the posterior",
-    "Gram matrices, then derivatives of blocks, then of BSNN's raw outputs",
-    "derivatives of NSD's raw outputs",
-    "derivatives of parameters, then of arcs",
+    "derivatives of transports, and what is in their place",
+    "Gram matrices, then derivatives of raw outputs, elsewhere",
     "transports and node scalings of all layers",
     "outputs of layers, and R = L W",
     "W, Y, and derivatives of features",
@@ -65,32 +63,27 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
                entries = static_cast<double>(data.features.entries()) / edges,
                row = static_cast<double>(model.hidden_width()) * node, number = 4;
   const double sheaves = static_cast<double>(layers), learners = bayesian ? 1 : sheaves;
-  const double outputs = static_cast<double>(learner.outputs()),
-               stride = static_cast<double>(learner.projection_width()), weights = learner.edge_weights ? 1 : 0,
-               own_encoder = *model.options().separate_encoder ? 1 : 0;
-  double parameters = 0, gradient = 0;
-  if constexpr (bayesian) {
-    parameters = Model::Posterior::parameter_size;
-    gradient = Model::Posterior::gradient_size;
-  }
-  const double transport = Sizes::transport, raw_bar = arcs * outputs, arc_bar = arcs * stride / 2,
+  const double outputs = static_cast<double>(learner.outputs()), weights = learner.edge_weights ? 1 : 0;
+  double parameters = 0;
+  if constexpr (bayesian) parameters = Model::Posterior::parameter_size;
+  const double transport = Sizes::transport,
+               raw_bar = static_cast<double>(sheafnn::layers::LearnerRows<float>(learner).numbers()),
                grams = arcs * sheafnn::layers::SheafBlocks<Family, float>::arc_stride;
+  const auto elsewhere = [&](double numbers) { return numbers > transport ? numbers : 0; };
   Column r{name, {}, 0};
   r.bytes = {
       (4 + number + 4 + 8 + number) * entries + 8 * node,
       16,
-      number * (2 + own_encoder) * row,
-      number * stride * node,
+      number * row,
       number * learners * arcs * outputs,
-      number * weights * (learners * (arcs + 2) + 1),
+      number * weights * (learners * (arcs + 1) + 1),
       number * arcs * parameters,
-      number * std::max({transport, grams, bayesian ? raw_bar : 0}),
-      bayesian ? 0 : number * raw_bar,
-      number * (bayesian ? std::max(arcs * gradient, arc_bar) : arc_bar),
+      number * transport,
+      number * std::max(elsewhere(grams), elsewhere(raw_bar)),
       number * (sheaves * (transport + (2 * Sizes::gram + Sizes::eigen) * node) + 2 * Sizes::gram * node +
                 (weights > 0 ? 0 : 1)),
       number * 2 * sheaves * row,
-      number * 4 * row,
+      number * 3 * row,
       bayesian ? 0 : number * (sheaves - 1) * row,
       (entries + (sheaves + 1 + (bayesian ? 0 : sheaves - 1)) * row) / 8,
       number * 2 * 8 * node,
@@ -98,9 +91,10 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
   const double before = benchmarks::heap_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
   const std::vector<std::int32_t>& nodes = data.splits[0].train;
-  static_cast<void>(sheafnn::elbo(network,
-                                  {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
-                                  sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
+  static_cast<void>(
+      sheafnn::elbo(network,
+                    {.training = true, .overwrites = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
+                    sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
   r.measured = (benchmarks::heap_bytes() - before) / edges;
   return r;
 }

@@ -56,10 +56,14 @@ void run_step(benchmark::State& state, Index edges, int threads) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     const std::vector<std::int32_t>& nodes = data.splits[0].train;
-    static_cast<void>(
-        sheafnn::elbo(network,
-                      {.epoch = epoch, .training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
-                      loss, nodes, {.kl_weight = 0.5}));
+    static_cast<void>(sheafnn::elbo(network,
+                                    {.epoch = epoch,
+                                     .training = true,
+                                     .overwrites = true,
+                                     .input_dropout = 0.5,
+                                     .dropout = 0.3,
+                                     .nodes = nodes},
+                                    loss, nodes, {.kl_weight = 0.5}));
     adam.step(threads, parameters, network.gradient(), 5e-4, 5e-4);
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   };

@@ -153,7 +153,7 @@ void check_flow() {
 #if defined(SHEAFNN_TEST_OWN_MALLOC)
 /// Bytes of a network after a training step.
 template <class Model>
-long bytes_of_network(const sheafnn::Dataset& data, Index layers) {
+long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrites = true) {
   ModelOptions options;
   options.features = data.feature_count();
   options.classes = data.class_count;
@@ -164,9 +164,9 @@ long bytes_of_network(const sheafnn::Dataset& data, Index layers) {
   const sheafnn::Classification loss(data.labels);
   const long before = heap::live_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
-  static_cast<void>(sheafnn::elbo(network,
-                                  {.training = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes}, loss,
-                                  nodes, {}));
+  static_cast<void>(sheafnn::elbo(
+      network, {.training = true, .overwrites = overwrites, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
+      loss, nodes, {}));
   return heap::live_bytes() - before;
 }
 #endif
@@ -188,11 +188,23 @@ TEST_CASE(
   const long bayesian = more.template operator()<Bsnn<Rotations>>();
   CHECK(bayesian >= layer);
   CHECK(bayesian <= layer + small);
-  // One learner per layer: dropout of its input, raw outputs of three numbers, two factors, the weight and its derivative.
-  const long learner = features + mask + edges * (2 * 3 + 2 + 2) * number;
+  // One learner per layer: dropout of its input, raw outputs of three numbers, two factors and the weight.
+  const long learner = features + mask + edges * (2 * 3 + 2 + 1) * number;
   const long deterministic = more.template operator()<Nsd<Rotations>>();
   CHECK(deterministic >= layer + learner);
   CHECK(deterministic <= layer + learner + small);
+}
+
+TEST_CASE(
+    "a pass that overwrites keeps no derivative of the last features, and none of the posterior's parameters") {
+  using Rotations = sheafnn::SpecialOrthogonal<3>;
+  const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 60, .splits = 1});
+  const long features = data.node_count() * 3 * 8 * 4, parameters = data.graph.edge_count() * 2 * 10 * 4;
+  const auto less = [&]<class Model>() {
+    return bytes_of_network<Model>(data, 2, false) - bytes_of_network<Model>(data, 2, true);
+  };
+  CHECK(less.template operator()<Bsnn<Rotations>>() >= features + parameters);
+  CHECK(less.template operator()<Nsd<Rotations>>() >= features);
 }
 #endif
 

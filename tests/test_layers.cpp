@@ -241,6 +241,7 @@ struct LearnerCase {
   Numbers numbers;
   ParameterId z, mean = -1, spread = -1, edge = -1;
   std::vector<ParameterId> hidden;
+  Buffer<double> edge_bar;  ///< which backward passes read
 
   explicit LearnerCase(const SheafLearnerOptions& of) : options(of) {
     z = numbers.add("embeddings", n, options.inputs);
@@ -295,8 +296,8 @@ struct LearnerCase {
     return r;
   }
   /// Gives the learner the derivative of ⟨bar, outputs()⟩; idle lanes get what must not matter.
-  void set_bar(SheafLearner<double>& learner, const Matrix& bar) const {
-    Buffer<double> edge_bar(blocks.block_count() * blocks.width);
+  void set_bar(SheafLearner<double>& learner, const Matrix& bar) {
+    edge_bar.resize(blocks.block_count() * blocks.width);
     edge_bar.fill(1e3);
     for (Index block = 0; block < blocks.block_count(); ++block) {
       for (int side = 0; side < 2; ++side) {

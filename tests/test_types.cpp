@@ -82,8 +82,9 @@ TEST_CASE("every edge has the outputs and the gradients of the learner of its ty
     for (Index i = 0; i < n * shape.inputs; ++i) z.push_back(tiny::number(5, i));
     const sheafnn::MatrixView<const S> zs(z.data(), n, shape.inputs);
     constexpr int W = sheafnn::lanes<S>;
+    sheafnn::Buffer<S> bars;
     const auto set_bars = [&](auto& learner, const auto& weight) {  // of the edges of these types, 0 of the others
-      sheafnn::Buffer<S> bars(blocks.block_count() * W);
+      bars.resize(blocks.block_count() * W);
       for (Index e = 0; e < task.graph.edge_count(); ++e) {
         const S factor = weight(task.graph.edge_types()[static_cast<std::size_t>(e)]);
         bars[e] = factor * tiny::number(7, e);

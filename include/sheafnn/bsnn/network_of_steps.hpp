@@ -25,6 +25,7 @@ namespace sheafnn::detail {
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
 ///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
+///                  bar_from_outputs(): where it belongs if it comes from outputs;
 ///                - encodes_twice(): has the learner an encoder of its own?
 ///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights
@@ -123,7 +124,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     require_shape(outputs_bar, outputs.rows(), outputs.columns(), "output_bar");
     this->begin_accumulate();
     if constexpr (Steps::takes_embeddings) {
-      const FeatureView<S> bar = steps_.last_bar();
+      const FeatureView<S> bar = bar_from_outputs();
       steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                              steps_.features_after(steps_.layer_count()).rows(), outputs_bar, bar.rows(),
                              steps_.weights_bar.readout, steps_.weights_bar.output);
@@ -158,6 +159,13 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   }
 
  private:
+  [[nodiscard]] FeatureView<S> bar_from_outputs() {
+    if constexpr (requires { steps_.bar_from_outputs(); }) {
+      return steps_.bar_from_outputs();
+    } else {
+      return steps_.last_bar();
+    }
+  }
   /// What finish_backward() begins with. \throws std::logic_error
   void end_backward() {
     this->check_finish();

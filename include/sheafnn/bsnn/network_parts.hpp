@@ -130,6 +130,12 @@ struct NetworkParts
   [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
     return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
   }
+  /// Memory for the projections of sheaf learners, in the memory of W, which is not read when a learner works; null: they have
+  /// their own.
+  [[nodiscard]] S* learner_work() {
+    const bool fits = shared_rows() != nullptr && model.layout().learner.projection_width() <= shape.row();
+    return fits ? rows().scaled.data() : nullptr;
+  }
   /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
   [[nodiscard]] FeatureView<S> forward_scratch() {
     return shared_rows() == nullptr ? scratch(0) : view(rows().scaled);

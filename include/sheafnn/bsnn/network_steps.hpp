@@ -28,17 +28,18 @@ struct NetworkSteps : NetworkParts<ModelType> {
   [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
     Parts::set_pass(of);
+    this->source.work_in(this->learner_work());
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
   }
   /// H = encoder(X), with the pass's dropouts. \param with_clean  also without dropouts
   void embed(bool with_clean = false) {
     this->embedding.forward(execution, this->weights.encoder, this->weights.second, pass.of_features(),
-                            pass.of_hidden(), with_clean);
+                            pass.of_hidden(), with_clean, encoder_memory());
   }
   /// Q(F | H), for H = `from`.
   void infer(const MatrixView<const S>& from) {
     start_from(from);
-    this->source.infer(execution, this->source_weights(), start);
+    this->source.infer(execution, this->source_weights(), start, encoder_memory());
   }
   void start_at(const MatrixView<const S>& h) { infer(h); }
   void start_from_encoder() { infer(this->embedding.output()); }
@@ -61,6 +62,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// Where the derivative of X_{L+1} belongs.
   [[nodiscard]] FeatureView<S> last_bar() { return this->scratch(0).first(nodes.count()); }
+  /// The same for a derivative from outputs: the place of X_{L+1}, if the pass and the layer allow it.
+  [[nodiscard]] FeatureView<S> bar_from_outputs() {
+    const FeatureView<S> place = last_place();
+    return place.data() != nullptr && this->output.works_in_place() ? place.first(nodes.count()) : last_bar();
+  }
   /// Computes the derivative of X_1 from the derivative of X_{L+1}, and adds it over the samples.
   ///
   /// \param sheaf_begun  has a step after the layers begun the derivative of the last sheaf?
@@ -149,7 +155,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void begin_posterior(double kl_weight) {
     kl_of_layers = 0;
     learner_bar_begun = false;
-    this->source.begin_backward(execution, kl_weight);
+    this->source.begin_backward(execution, kl_weight, pass.overwrites);
   }
   /// Computes the derivatives of Q's parameters and of H from the derivatives of all drawn variables, summed over the
   /// samples.
@@ -169,6 +175,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// The same, and then computes the derivatives of the encoders' weights.
   void embed_backward() {
     const MatrixView<S> bar = start_backward();
+    this->embedding.forward_again(execution, this->weights.encoder);
     this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
                              this->weights_bar.second);
   }
@@ -228,6 +235,24 @@ struct NetworkSteps : NetworkParts<ModelType> {
   double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples
 
  private:
+  /// The memory of X_{L+1}, if the pass allows to overwrite it and layers do not read it backwards; else empty.
+  [[nodiscard]] FeatureView<S> last_place() {
+    if constexpr (requires { this->layers[0].output_place(); }) {
+      if (pass.overwrites && pass.keeps() && this->shared_rows() != nullptr) {
+        return this->layers[this->layer_count() - 1].output_place();
+      }
+    }
+    return {};
+  }
+  /// The same for encoders, whose values are there before X_{L+1} and are computed again behind it. Null where that takes more
+  /// time than it saves memory.
+  [[nodiscard]] S* encoder_memory() {
+    constexpr Index large = Index{2} << 20;  // bytes
+    const bool worth = this->graph.node_count() * this->embedding_width() * Index{sizeof(S)} > large &&
+                       this->input.entries() <= this->graph.arc_count() &&
+                       this->embedding_width() == this->shape.row();
+    return worth ? last_place().data() : nullptr;
+  }
   /// X_1 = H, or its complex form.
   void start_from(const MatrixView<const S>& from) {
     start = from;

@@ -130,6 +130,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
     const ForwardPass<S> pass{.seed = options.seed,
                               .epoch = step++,
                               .training = true,
+                              .overwrites = true,
                               .input_dropout = options.input_dropout,
                               .dropout = options.dropout,
                               .nodes = batch.targets};

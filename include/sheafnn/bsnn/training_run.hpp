@@ -150,6 +150,7 @@ class TrainingRun {
     pass_.seed = options_.seed;
     pass_.epoch = static_cast<std::uint32_t>(epoch);
     pass_.training = true;
+    pass_.overwrites = !has_own_targets<LossType>;  // a loss of pairs reads what the sheaf learner reads
     pass_.input_dropout = options_.input_dropout;
     pass_.dropout = options_.dropout;
     cut_batches(epoch);

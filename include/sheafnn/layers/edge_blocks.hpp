@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "sheafnn/core/buffer.hpp"
@@ -110,6 +111,27 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
     }
   }
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn::layers {
+
+/// Memory with so many numbers per edge, in blocks of W edges. It may belong to others.
+template <class S>
+struct EdgeMemory {
+  Index numbers = 0;
+  std::shared_ptr<Buffer<S>> buffer = std::make_shared<Buffer<S>>();
+
+  /// The memory of a block. Unchecked: its number.
+  [[nodiscard]] S* of(Index block) const noexcept {
+    return buffer->data() + block * numbers * EdgeBlocks<S>::width;
+  }
+  /// Makes the buffer larger where it is too small.
+  void take(const EdgeBlocks<S>& blocks) const {
+    const Index size = blocks.block_count() * EdgeBlocks<S>::width * numbers;
+    if (buffer->size() < size) buffer->resize(size, to_be_written);
+  }
+};
 
 }  // namespace sheafnn::layers
 

@@ -39,10 +39,12 @@ class Encoder {
 
   /// n × h, valid after forward().
   [[nodiscard]] MatrixView<const S> output() const noexcept {
-    return view(output_is_activated_ ? activated_ : output_);
+    return view(output_is_activated_ ? activated_ : output_.data());
   }
   /// The same without dropouts, if the last forward() computed it.
-  [[nodiscard]] MatrixView<const S> clean() const noexcept { return view(entries_dropped_ ? clean_ : activated_); }
+  [[nodiscard]] MatrixView<const S> clean() const noexcept {
+    return view(entries_dropped_ ? clean_.data() : activated_);
+  }
 
   /// The masks of the two dropouts.
   [[nodiscard]] DropoutMask& entry_mask() noexcept { return entries_.mask; }
@@ -51,9 +53,13 @@ class Encoder {
   /// Computes output(); inactive dropouts are skipped.
   ///
   /// \param with_clean  compute clean() as well, in the same walk over the features
+  /// \param memory      n × h, for ELU's values. They are output() without `dropout`, and clean() without `input_dropout`.
+  ///                    Others may overwrite them before forward_again(). Null: the encoder's own
   /// \throws std::invalid_argument  weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout = {},
-               const Dropout& dropout = {}, bool with_clean = false);
+               const Dropout& dropout = {}, bool with_clean = false, S* memory = nullptr);
+  /// Computes what is in the memory that forward() was given once more, for backward(). Unchecked: the same weights.
+  void forward_again(Execution execution, const LinearWeights<const S>& weights);
 
   /// Computes the derivatives of W (overwritten) and b (added to) from the derivative of output() (n × h, overwritten).
   ///
@@ -62,9 +68,15 @@ class Encoder {
 
  private:
   [[nodiscard]] kernels::EncoderEnd ending() const noexcept { return {options_.activation, options_.rectified}; }
-  [[nodiscard]] MatrixView<const S> view(const Buffer<S>& buffer) const noexcept {
-    return {buffer.data(), input_->rows(), options_.width};
+  [[nodiscard]] MatrixView<const S> view(const S* rows) const noexcept {
+    return {rows, input_->rows(), options_.width};
   }
+  /// ELU of the products of dropout(X), which is drawn, and of X.
+  ///
+  /// \param clean   not written where it is null
+  /// \param finish  called as finish(first node, past the last one) when their rows are there
+  template <class Finish>
+  void activate(Execution execution, const LinearWeights<const S>& weights, S* clean, const Finish& finish);
   template <class T>
   [[nodiscard]] SHEAFNN_INLINE T activated(const T& value) const {
     return ending().forward(value);
@@ -80,14 +92,15 @@ class Encoder {
   EncoderOptions options_;
   Buffer<S> degree_;
   EntryDropout<S> entries_;  ///< stored features after dropout
-  Buffer<S> activated_;      ///< ELU output, before dropout
-  Buffer<S> clean_;          ///< the same for features without dropout, allocated when first needed
+  S* activated_ = nullptr;   ///< ELU output, before dropout, in its memory
+  Buffer<S> own_activated_;  ///< the encoder's, allocated when first needed, as is what follows
+  Buffer<S> clean_;          ///< the same for features without dropout
   Buffer<S> work_;           ///< of the input layer
   DropoutMask mask_;
-  Buffer<S> output_;  ///< after dropout, allocated when first needed
+  Buffer<S> output_;  ///< after dropout
   const S* used_values_ = nullptr;
   S factor_ = S(1);
-  bool entries_dropped_ = false, output_is_activated_ = true;
+  bool entries_dropped_ = false, output_is_activated_ = true, in_memory_ = false;
 };
 
 template <class S>
@@ -96,7 +109,6 @@ Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const E
     : input_(&input),
       options_{checked_extent("width", options.width), options.activation, options.degrees, options.rectified},
       entries_(input.entries()),
-      activated_(input.rows() * options.width, to_be_written),
       mask_(input.rows() * options.width) {
   if (graph.node_count() != input.rows()) {
     throw_invalid_argument("nodes of the graph", graph.node_count(),
@@ -108,54 +120,69 @@ Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const E
 }
 
 template <class S>
-void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout,
-                         const Dropout& dropout, bool with_clean) {
-  const Index width = options_.width, n = input_->rows();
+template <class Finish>
+void Encoder<S>::activate(Execution execution, const LinearWeights<const S>& weights, S* clean,
+                          const Finish& finish) {
+  const Index width = options_.width;
   require_shapes(weights);
   const S* weight = weights.weight.data();
   const S* degree_weight = weight + input_->columns() * width;
   const S* bias = weights.bias.data();
-  entries_dropped_ = input_dropout.active();
-  const bool clean_apart = with_clean && entries_dropped_;
-  output_is_activated_ = !dropout.active();
-  factor_ = static_cast<S>(dropout.scale());
-  if (dropout.active()) {
-    mask_.draw(execution, dropout);
-    if (output_.empty()) output_.resize(n * width, to_be_written);
-  }
-  const auto activate = [&](Index u, S* row) {
+  const auto activate_row = [&](Index u, S* row) {
     detail::for_tiles<S>(0, width, [&]<class T>(auto c) {
       T value = c.load(row + c);
       if (options_.degrees) value += T(degree_[u]) * c.load(degree_weight + c);
       c.store(row + c, activated(value));
     });
   };
-  const auto finish = [&](Index begin, Index end) {
+  const auto activate_rows = [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) {
-      activate(u, activated_.data() + u * width);
-      if (clean_apart) activate(u, clean_.data() + u * width);
+      activate_row(u, activated_ + u * width);
+      if (clean != nullptr) activate_row(u, clean + u * width);
     }
-    if (output_is_activated_) return;
-    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(auto i) {
-      i.store(output_.data() + i, detail::dropped(i.load(activated_.data() + i), mask_.bits(), i, factor_));
-    });
+    finish(begin, end);
   };
-  if (clean_apart && clean_.empty()) clean_.resize(n * width, to_be_written);
-  const Index work_size = input_->work_size(width, clean_apart ? 2 : 1);
+  const Index work_size = input_->work_size(width, clean != nullptr ? 2 : 1);
   if (work_.size() < work_size) work_.resize(work_size);
   if (!entries_dropped_) {
-    input_->forward(execution, weight, bias, width, activated_.data(), work_.data(), finish);
-    used_values_ = input_->values();
-    return;
-  }
-  entries_.draw(execution, input_dropout);
-  used_values_ = entries_.values.data();
-  if (clean_apart) {
-    input_->forward_both(execution, entries_, weight, bias, width, activated_.data(), clean_.data(), work_.data(),
-                         finish);
+    input_->forward(execution, weight, bias, width, activated_, work_.data(), activate_rows);
+  } else if (clean != nullptr) {
+    input_->forward_both(execution, entries_, weight, bias, width, activated_, clean, work_.data(), activate_rows);
   } else {
-    input_->forward(execution, entries_, weight, bias, width, activated_.data(), work_.data(), finish);
+    input_->forward(execution, entries_, weight, bias, width, activated_, work_.data(), activate_rows);
   }
+}
+
+template <class S>
+void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout,
+                         const Dropout& dropout, bool with_clean, S* memory) {
+  const Index width = options_.width, size = input_->rows() * width;
+  require_shapes(weights);
+  entries_dropped_ = input_dropout.active();
+  const bool clean_apart = with_clean && entries_dropped_;
+  output_is_activated_ = !dropout.active();
+  factor_ = static_cast<S>(dropout.scale());
+  if (dropout.active()) {
+    mask_.draw(execution, dropout);
+    if (output_.empty()) output_.resize(size, to_be_written);
+  }
+  if (clean_apart && clean_.empty()) clean_.resize(size, to_be_written);
+  if (memory == nullptr && own_activated_.empty()) own_activated_.resize(size, to_be_written);
+  in_memory_ = memory != nullptr;
+  activated_ = in_memory_ ? memory : own_activated_.data();
+  if (entries_dropped_) entries_.draw(execution, input_dropout);
+  used_values_ = entries_dropped_ ? entries_.values.data() : input_->values();
+  activate(execution, weights, clean_apart ? clean_.data() : nullptr, [&](Index begin, Index end) {
+    if (output_is_activated_) return;
+    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(auto i) {
+      i.store(output_.data() + i, detail::dropped(i.load(activated_ + i), mask_.bits(), i, factor_));
+    });
+  });
+}
+
+template <class S>
+void Encoder<S>::forward_again(Execution execution, const LinearWeights<const S>& weights) {
+  if (in_memory_) activate(execution, weights, nullptr, detail::LeaveRows());
 }
 
 template <class S>
@@ -169,7 +196,7 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
       detail::for_tiles<S>(begin, end, [&]<class T>(auto i) {
         T value = i.load(output_bar + i);
         if (!output_is_activated_) value = detail::dropped(value, mask_.bits(), i, factor_);
-        if (options_.activation) value = ending().backward(i.load(activated_.data() + i), value);
+        if (options_.activation) value = ending().backward(i.load(activated_ + i), value);
         i.store(output_bar + i, value);
       });
     });

@@ -35,7 +35,7 @@ class GivenSource {
   template <class Use>
   void for_masks(const Use&) {}
 
-  void infer(Execution, const SheafSourceWeights<const S>&, const MatrixView<const S>&) {}
+  void infer(Execution, const SheafSourceWeights<const S>&, const MatrixView<const S>&, S* = nullptr) {}
 
   /// Computes the blocks of the sheaf input.sheaf, where they are not there yet.
   void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input) {
@@ -50,7 +50,8 @@ class GivenSource {
     }
   }
 
-  void begin_backward(Execution, double) {}
+  void work_in(S*) const noexcept {}
+  void begin_backward(Execution, double, bool = false) {}
   void backward(Execution, const SheafSourceWeights<const S>&, const SheafInput<S>&, double, const MatrixView<S>&,
                 const MatrixView<S>&, const SheafSourceWeights<S>&) {}
   void finish_backward(Execution, const SheafSourceWeights<const S>&, const MatrixView<S>&, const MatrixView<S>&,

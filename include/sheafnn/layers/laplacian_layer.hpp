@@ -96,6 +96,9 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   LaplacianLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   LaplacianLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
+  [[nodiscard]] FeatureView<S> output_place() noexcept override {
+    return {output_.data(), graph_->node_count(), diffusion_->coordinates, diffusion_->channels};
+  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override {
     return {.first = with_first, .before = with_before, .work = !shares_rows};

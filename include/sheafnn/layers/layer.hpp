@@ -132,6 +132,8 @@ class Layer {
 
   /// X_{l+1} at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] virtual FeatureView<const S> output() const noexcept = 0;
+  /// The memory of output(), n × d' × f, which backward() does not read; empty: it does.
+  [[nodiscard]] virtual FeatureView<S> output_place() noexcept { return {}; }
   /// The mask of the dropout of X_l.
   [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
   [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }

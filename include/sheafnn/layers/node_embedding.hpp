@@ -37,9 +37,22 @@ class NodeEmbedding {
   ///
   /// \param second      ignored without a second layer
   /// \param with_clean  compute clean() as well
+  /// \param memory      n × h, free for others outside forward() and forward_again() … backward(); null: the embedding's own
   /// \throws std::invalid_argument  weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& first, const LinearWeights<const S>& second,
-               const Dropout& features, const Dropout& hidden, bool with_clean);
+               const Dropout& features, const Dropout& hidden, bool with_clean, S* memory = nullptr) {
+    // What is in the memory is neither output() nor clean().
+    const bool serves = hidden.active() && (features.active() || !with_clean);
+    encoder_.forward(execution, first, features, hidden, with_clean, serves ? memory : nullptr);
+    output_ = second_layer(execution, second, encoder_.output(), product_);
+    if (!with_clean) return;
+    const bool same = encoder_.clean().data() == encoder_.output().data();
+    clean_ = same ? output_ : second_layer(execution, second, encoder_.clean(), clean_product_);
+  }
+  /// Before backward(): computes once more what was in the memory. Unchecked: the same weights.
+  void forward_again(Execution execution, const LinearWeights<const S>& first) {
+    encoder_.forward_again(execution, first);
+  }
 
   /// Computes the derivatives of W₁ (overwritten) and of the other weights (added to) from the derivative of output().
   ///
@@ -83,17 +96,6 @@ NodeEmbedding<S>::NodeEmbedding(const SparseInput<S>& input, const Graph& graph,
       second_(second_layer),
       product_(second_layer ? nodes_ * width_ : 0, to_be_written),
       transposed_(second_layer ? width_ * width_ : 0) {}
-
-template <class S>
-void NodeEmbedding<S>::forward(Execution execution, const LinearWeights<const S>& first,
-                               const LinearWeights<const S>& second, const Dropout& features,
-                               const Dropout& hidden, bool with_clean) {
-  encoder_.forward(execution, first, features, hidden, with_clean);
-  output_ = second_layer(execution, second, encoder_.output(), product_);
-  if (!with_clean) return;
-  const bool same = encoder_.clean().data() == encoder_.output().data();
-  clean_ = same ? output_ : second_layer(execution, second, encoder_.clean(), clean_product_);
-}
 
 template <class S>
 void NodeEmbedding<S>::backward(Execution execution, const LinearWeights<const S>& second,

@@ -40,6 +40,7 @@ class NodeScalings {
   [[nodiscard]] const S* degree_block(Index u) const noexcept { return degree_block_.data() + u * Sizes::gram; }
   [[nodiscard]] const S* scale(Index u) const noexcept { return scale_.data() + u * Sizes::gram; }
   [[nodiscard]] S* scales() noexcept { return scale_.data(); }
+  [[nodiscard]] Buffer<S>& degree_blocks() noexcept { return degree_block_; }
 
   /// The numbers that determine a Gram matrix.
   static void to_triangle(const Gram<Family, P>& g, P* numbers) {

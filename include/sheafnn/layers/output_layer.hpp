@@ -34,7 +34,8 @@ class OutputLayer {
 
   /// Computes the derivatives of x (overwritten) and of W and b (added to) from the derivative of output().
   ///
-  /// \param bar  rows × C: output_bar(), or another view with rows padded alike
+  /// \param bar    rows × C: output_bar(), or another view with rows padded alike
+  /// \param x_bar  may be x
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
                 const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const LinearWeights<S>& weights_bar);

@@ -47,7 +47,14 @@ class PointSource {
     for (std::size_t s = 0; s < inputs_.size(); ++s) use(static_cast<Index>(s), inputs_[s].mask());
   }
 
-  void infer(Execution, const SheafSourceWeights<const S>&, const MatrixView<const S>&) {}
+  /// See SheafLearner.
+  void work_in(S* memory) noexcept {
+    for (Learner& learner : learners_) {
+      if constexpr (requires { learner.work_in(memory); }) learner.work_in(memory);
+    }
+  }
+
+  void infer(Execution, const SheafSourceWeights<const S>&, const MatrixView<const S>&, S* = nullptr) {}
 
   /// Builds the sheaf input.sheaf from input.x.
   void build(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input);
@@ -64,7 +71,7 @@ class PointSource {
     }
   }
 
-  void begin_backward(Execution, double) {}
+  void begin_backward(Execution, double, bool = false) {}
 
   /// From gradient() to the learner's weights and x_bar (n × h, added to).
   ///
@@ -92,7 +99,10 @@ PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& 
     learners_.reserve(static_cast<std::size_t>(sheaves));
     for (Index s = 0; s < sheaves; ++s) {
       learners_.emplace_back(graph, blocks, learner);
-      if constexpr (requires { learners_[0].share_work(learners_[0]); }) learners_.back().share_work(learners_[0]);
+      if constexpr (requires { stack_.edge_memory(0); }) {
+        learners_.back().set_raw_bar(stack_.edge_memory(learners_[0].raw_bar_numbers()));
+        learners_.back().share_work(learners_[0]);
+      }
       inputs_.emplace_back(graph.node_count(), learner.inputs);
     }
   }

@@ -50,6 +50,8 @@ class ReadoutHead {
     last_.forward(execution, last, in);
   }
 
+  /// May x_bar of backward() be x?
+  [[nodiscard]] bool works_in_place() const noexcept { return hidden_.empty(); }
   /// Computes the derivatives of x (overwritten) and of the weights (added to) from the derivative of output().
   ///
   /// \param x     of forward()

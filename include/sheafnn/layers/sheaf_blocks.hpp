@@ -29,7 +29,7 @@ struct SheafBlocksGradient {
 
   SheafBlocksGradient() = default;
   SheafBlocksGradient(const Graph& graph, const EdgeBlocks<S>& blocks)
-      : off_diagonal_bar(graph.edge_count() * Sizes::transport),
+      : off_diagonal_bar(blocks.block_count() * EdgeBlocks<S>::width * Sizes::transport),
         degree_bar(graph.node_count() * Sizes::gram),
         scale_bar(graph.node_count() * Sizes::gram),
         weight_bar(blocks.block_count() * EdgeBlocks<S>::width) {}
@@ -114,6 +114,7 @@ class SheafBlocks {
   /// \param fill           called as fill(block, map) for every block, from any thread: sets both sides' Map
   template <class Fill>
   void build(Execution execution, const S* weight, bool keep_maps, const Fill& fill) {
+    has_derivatives_ = false;
     S* arc_grams = arc_grams_->data();
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
@@ -168,27 +169,43 @@ class SheafBlocks {
   ///              change
   template <class Fill, class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Fill& fill, const Use& use) const {
-    if (!has_blocks_) {
-      parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
-        for (Index block = begin; block < end; ++block) {
-          Map map[2];
-          fill(block, map);
-          for (int side = 0; side < 2; ++side) {
-            Map map_bar = load_map_bar(block, side, gradient);
-            use(block, side, map[side], map_bar);
-          }
-        }
-      });
-      return;
-    }
-    if (has_halo_scales_) detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
-    if (!own_arcs_) share_cut_edges(gradient);
-    scalings_.backward(execution, graph_->own_node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
+    begin_backward(execution, gradient);
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, fill, use);
     });
   }
-  /// The same with maps().
+  // The same in steps.
+
+  /// From the derivatives of S to all derivatives of D.
+  void begin_backward(Execution execution, Gradient& gradient) const {
+    if (!has_blocks_) return;
+    if (has_halo_scales_) detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
+    if (!own_arcs_) share_cut_edges(gradient);
+    scalings_.backward(execution, graph_->own_node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
+  }
+  /// Can take_derivatives() be called?
+  [[nodiscard]] bool can_take_derivatives() const noexcept {
+    return has_blocks_ && arc_map_.empty() && graph_->part() == nullptr;
+  }
+  /// Puts the derivatives of D and Q in the place of these blocks, until the next build(). `gradient` is then free for another
+  /// sheaf before backward_block().
+  void take_derivatives(Gradient& gradient) noexcept {
+    std::swap(transport_, gradient.off_diagonal_bar);
+    std::swap(scalings_.degree_blocks(), gradient.degree_bar);
+    has_derivatives_ = true;
+  }
+  /// The rest of backward() at a block of edges.
+  template <class Fill, class Use>
+  void backward_block(Index block, const S* weight, Gradient& gradient, const Fill& fill, const Use& use) const {
+    if (has_blocks_) return backward_from_blocks(block, weight, gradient, fill, use);
+    Map map[2];
+    fill(block, map);
+    for (int side = 0; side < 2; ++side) {
+      Map map_bar = load_map_bar(block, side, gradient);
+      use(block, side, map[side], map_bar);
+    }
+  }
+  /// backward() with maps().
   template <class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
     backward(execution, weight, gradient, stored_maps(), use);
@@ -223,12 +240,15 @@ class SheafBlocks {
     return r;
   }
   template <class Fill, class Use>
-  void backward_block(Index block, const S* weight, Gradient& gradient, const Fill& fill, const Use& use) const {
+  void backward_from_blocks(Index block, const S* weight, Gradient& gradient, const Fill& fill,
+                            const Use& use) const {
+    const S* const off_diagonal_bar = (has_derivatives_ ? transport_ : gradient.off_diagonal_bar).data();
+    const S* const all_degree_bars = has_derivatives_ ? scalings_.degree_block(0) : gradient.degree_bar.data();
     Map map[2];
     fill(block, map);
     Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
     Transport<Family, P> q_bar;
-    detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
+    detail::load_rows<Sizes::transport>(off_diagonal_bar + block * W * Sizes::transport,
                                         blocks_->lane_count(block), q_bar.data());
     q_bar = -q_bar;
     P weight_bar = P(S(0));
@@ -239,7 +259,7 @@ class SheafBlocks {
     transport_backward<Family, P>(map[0], map[1], q_bar, map_bar[0], map_bar[1]);
     for (int side = 0; side < 2; ++side) {
       Gram<Family, P> degree_bar;
-      detail::gather_rows<Sizes::gram>(gradient.degree_bar.data(), blocks_->nodes(block, side), degree_bar.data());
+      detail::gather_rows<Sizes::gram>(all_degree_bars, blocks_->nodes(block, side), degree_bar.data());
       if (weight != nullptr) weight_bar += inner_product(degree_bar, gram<Family, P>(map[side]));
       if constexpr (!is_orthogonal<Family>) {
         if (weight != nullptr) degree_bar = squared_weight(weight, block) * degree_bar;
@@ -264,6 +284,7 @@ class SheafBlocks {
   bool has_halo_scales_ = false;  ///< fetch_scales()
   bool own_arcs_ = false;         ///< take_own_arcs()
   bool has_blocks_ = true;        ///< choose_parts()
+  bool has_derivatives_ = false;  ///< take_derivatives()
 };
 
 template <RestrictionMapFamily Family, class S>
@@ -274,7 +295,7 @@ SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blo
       scalings_(graph.node_count(), normalisation),
       map_(has_maps ? blocks.block_count() * 2 * Sizes::map * W : 0, to_be_written),
       arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
-      transport_(graph.edge_count() * Sizes::transport, to_be_written) {
+      transport_(blocks.block_count() * W * Sizes::transport, to_be_written) {
   const Index grams = graph.arc_count() * arc_stride;
   if (arc_grams_->size() < grams) arc_grams_->resize(grams);
 }

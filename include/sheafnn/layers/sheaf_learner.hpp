@@ -21,6 +21,7 @@
 #include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/learner_rows.hpp"
 #include "sheafnn/layers/sheaf_learner_input.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
@@ -48,13 +49,21 @@ class SheafLearner {
   /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
   /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
-  /// From now on has raw_bar(), and derivatives of arcs, in this memory, made larger where it is too small. backward() overwrites
-  /// the derivatives of arcs. Unchecked: nothing else uses the memory then.
-  void set_derivatives(std::shared_ptr<Buffer<S>> raw_bar, std::shared_ptr<Buffer<S>> arc_bar) {
-    work_->raw_bar = std::move(raw_bar);
-    work_->arc_bar = std::move(arc_bar);
-    take(*work_->raw_bar, raw_.size());
+  /// Numbers per edge that raw_bar() takes.
+  [[nodiscard]] Index raw_bar_numbers() const noexcept {
+    return shape_.hidden_layers > 0 ? 2 * shape_.outputs() : rows_.numbers();
   }
+  /// From now on has raw_bar() in this memory, made larger where it is too small. backward() then overwrites what it reads, so
+  /// there is one after a forward(). Unchecked: at least raw_bar_numbers() numbers per edge, which nothing else uses between
+  /// raw_bar() and the end of backward().
+  void set_raw_bar(const EdgeMemory<S>& memory) {
+    overwrites_factors_ = true;
+    work_->raw_bar = memory;
+    work_->raw_bar.take(*blocks_);
+  }
+
+  /// From now on has projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
+  void work_in(S* memory) noexcept { work_->projection = memory; }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
@@ -62,18 +71,16 @@ class SheafLearner {
   [[nodiscard]] const S* raw(Index block, int side) const noexcept {
     return raw_.data() + lane_offset(block, side);
   }
-  /// Their derivatives, to be filled before backward().
+  /// Their derivatives, to be filled before backward(), which overwrites them.
   [[nodiscard]] S* raw_bar(Index block, int side) noexcept {
-    return work_->raw_bar->data() + lane_offset(block, side);
+    return work_->raw_bar.of(block) + side * shape_.outputs() * W;
   }
   /// Edge weights, lanes-innermost, one per edge; null without them.
   [[nodiscard]] const S* edge_weights() const noexcept {
     return has_edge_weights() ? edge_weight_.data() : nullptr;
   }
-  /// Their derivatives, one per edge and lane that is none, to be set before backward().
-  void set_edge_weights_bar(const Buffer<S>& bar) {
-    if (has_edge_weights()) std::copy_n(bar.data(), edge_weight_bar_.size(), edge_weight_bar_.data());
-  }
+  /// Their derivatives, one per edge and lane that is none, to be set before backward(), and to stay in place until its end.
+  void set_edge_weights_bar(const Buffer<S>& bar) { edge_weight_bar_ = bar.data(); }
 
   /// Computes raw outputs and edge weights from embeddings z (n × h).
   ///
@@ -89,13 +96,12 @@ class SheafLearner {
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar, bool accumulate);
 
  private:
-  /// At least `size` numbers.
-  static void take(Buffer<S>& memory, Index size) {
-    if (memory.size() < size) memory.resize(size, to_be_written);
-  }
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
     return (block * 2 + side) * shape_.outputs() * W;
   }
+  /// Numbers of a block's outputs in any layer, and what backward_chunk() works in.
+  [[nodiscard]] Index room() const noexcept { return std::max({shape_.width, shape_.outputs(), Index{1}}) * W; }
+  [[nodiscard]] Index scratch_size() const noexcept { return 4 * room(); }
   [[nodiscard]] S* hidden(std::size_t layer, Index block, int side) noexcept {
     return hidden_.data() +
            ((static_cast<Index>(layer) * blocks_->block_count() + block) * 2 + side) * shape_.width * W;
@@ -107,6 +113,17 @@ class SheafLearner {
 
   [[nodiscard]] std::size_t hidden_layers() const noexcept {
     return static_cast<std::size_t>(shape_.hidden_layers);
+  }
+  /// The memory of projections.
+  [[nodiscard]] S* take_projection() {
+    if (work_->projection != nullptr) return work_->projection;
+    Buffer<S>& own = work_->own_projection;
+    if (own.empty()) own.resize(graph_->node_count() * stride_);
+    return work_->projection = own.data();
+  }
+  /// The memory of rows_: without hidden layers in the place of raw_bar().
+  [[nodiscard]] const EdgeMemory<S>& row_memory() const noexcept {
+    return hidden_layers() > 0 ? work_->row_bar : work_->raw_bar;
   }
 
   /// Checks the weights behind the first layer.
@@ -121,7 +138,7 @@ class SheafLearner {
 
   /// Four columns of the node projections, added per arc: W lanes of (W_a Z_u + W_b Z_v)[column …].
   void projected(const std::int32_t* from, const std::int32_t* to, Index column, P* sum) const {
-    const S* source = work_->projection.data() + column;
+    const S* source = work_->projection + column;
     const S* target = source + half_;
     P other[4];
     detail::rows_to_lanes<4>(
@@ -173,53 +190,45 @@ class SheafLearner {
       for (int side = 0; side < 2; ++side) {
         for (Index k = 0; k < shape_.outputs(); ++k) raw_bar(last, side)[k * W + lane] = S(0);
       }
-      if (has_edge_weights()) edge_weight_bar_[last * W + lane] = S(0);
     }
   }
 
-  /// Derivatives of the first layer's outputs for a chunk of blocks, scattered to arcs.
+  /// Derivatives of the first layer's outputs for a chunk of blocks, as rows by edges.
   void backward_chunk(const SheafLearnerWeights<const S>& weights, Index chunk) {
     const Index begin = blocks_->block_count() * chunk / chunks_;
     const Index end = blocks_->block_count() * (chunk + 1) / chunks_;
-    const Index room = std::max({shape_.width, shape_.outputs(), Index{1}}) * W;
-    S* scratch = scratch_.data() + chunk * 2 * room;
+    const Index first = shape_.first_numbers();
+    S* const scratch = scratch_.data() + chunk * scratch_size();
+    S* const bars = scratch + 2 * room();  // of both sides
     S* partial = partial_.data() + chunk * (shape_.hidden_layers == 0 ? 0 : deep_weights());
     if (shape_.hidden_layers > 0) std::fill_n(partial, deep_weights(), S(0));
     input_.begin_backward(chunk);
-    S* const arc_bar = work_->arc_bar->data();
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) {
-        const S* first_bar = raw_bar(block, side);
-        Index first = shape_.outputs();
-        if (shape_.hidden_layers > 0) {
-          first_bar = backward_hidden(weights, block, side, partial, scratch, scratch + room);
-          first = shape_.width;
-        }
+        S* const bar = bars + side * first * W;
+        std::copy_n(shape_.hidden_layers > 0
+                        ? backward_hidden(weights, block, side, partial, scratch, scratch + room())
+                        : raw_bar(block, side),
+                    first * W, bar);
         if (input_.has_edge_features()) {
-          for (Index at = 0; at < first; ++at) input_.add_edge_bar(chunk, at, block, side, P::load(first_bar + at * W));
-        }
-        const std::int32_t* arcs = blocks_->arcs(block, side);
-        for (Index column = 0; column < columns_; column += 4) {
-          P bar[4];
-          for (Index k = 0; k < 4; ++k) {
-            const Index at = column + k;
-            bar[k] = P(S(0));
-            if (at < first) {
-              bar[k] = P::load(first_bar + at * W);
-            } else if (at < columns_) {
-              bar[k] = edge_factor_logit_bar(block, side);
-            }
-          }
-          detail::lanes_to_rows<4>(bar, blocks_->lane_count(block),
-                                   [&](int lane) { return arc_bar + arcs[lane] * half_ + column; });
+          for (Index at = 0; at < first; ++at) input_.add_edge_bar(chunk, at, block, side, P::load(bar + at * W));
         }
       }
+      const int count = blocks_->lane_count(block);
+      rows_.store(row_memory(), block, count, bars);
+      if (has_edge_weights()) edge_logits_backward(block, count);
     }
   }
-  [[nodiscard]] P edge_factor_logit_bar(Index block, int side) const {
-    const S* factor = edge_factor_.data() + block * 2 * W;
-    const P own = P::load(factor + side * W), other = P::load(factor + (1 - side) * W);
-    return kernels::edge_logit_bar(P::load(edge_weight_bar_.data() + block * W), own, other);
+  void edge_logits_backward(Index block, int count) {
+    const S* const factors = edge_factor_.data() + block * 2 * W;
+    const P factor[2] = {P::load(factors), P::load(factors + W)}, bar = P::load(edge_weight_bar_ + block * W);
+    const P logits[2] = {kernels::edge_logit_bar(bar, factor[0], factor[1]),
+                         kernels::edge_logit_bar(bar, factor[1], factor[0])};
+    detail::store_rows<2>(logits, count, edge_logit_bars() + block * 2 * W);
+  }
+  /// Derivatives of the logits of edge weights, two for every edge.
+  [[nodiscard]] S* edge_logit_bars() noexcept {
+    return (overwrites_factors_ ? edge_factor_ : edge_logit_bar_).data();
   }
 
   /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
@@ -274,21 +283,9 @@ class SheafLearner {
 
   /// The projection becomes its own derivative: per node, the sum over its arcs (source part) and reverse arcs.
   void gather_projection_bar(Execution execution) {
-    const S* const arc_bar = work_->arc_bar->data();
-    S* const projection = work_->projection.data();
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
-        S* out = projection + u * stride_;
-        detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
-          T own = T(S(0)), other = T(S(0));
-          for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            own += c.load(arc_bar + arc * half_ + c);
-            other += c.load(arc_bar + graph_->reverse(arc) * half_ + c);
-          }
-          // Without what fills up the first half, where the second one begins.
-          detail::TileAt<T, false>(c, columns_ - c).store(out + c, own);
-          c.store(out + columns_ + c, other);
-        });
+        rows_.sum_at(*graph_, u, row_memory(), edge_logit_bars(), work_->projection + u * stride_);
       }
     });
   }
@@ -296,18 +293,23 @@ class SheafLearner {
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
   SheafLearnerOptions shape_;
+  LearnerRows<S> rows_;
   Index chunks_ = 1;
   SheafLearnerInput<S> input_;
   Index columns_ = 0;            ///< outputs of the first layer
   Index half_ = 0, stride_ = 0;  ///< columns_ rounded up to a multiple of four; twice that
   /// What is needed while a pass computes, but not between forward() and the caller's work for backward().
   struct Work {
-    Buffer<S> projection;
-    std::shared_ptr<Buffer<S>> raw_bar = std::make_shared<Buffer<S>>(),
-                               arc_bar = std::make_shared<Buffer<S>>();  ///< of the first layer, arcs × half_
+    S* projection = nullptr;
+    Buffer<S> own_projection;
+    EdgeMemory<S> raw_bar;
+    EdgeMemory<S> row_bar;  ///< of learners with hidden layers
   };
   std::shared_ptr<Work> work_;
-  Buffer<S> raw_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_;
+  Buffer<S> raw_, hidden_, edge_factor_, edge_weight_;
+  Buffer<S> edge_logit_bar_;  ///< where they do not overwrite edge_factor_; allocated when first needed
+  bool overwrites_factors_ = false;
+  const S* edge_weight_bar_ = nullptr;
   Buffer<S> partial_, scratch_;
 };
 
@@ -316,6 +318,7 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
     : graph_(&graph),
       blocks_(&blocks),
       shape_(shape),
+      rows_(shape),
       chunks_(std::clamp<Index>(blocks.block_count() / 4, 1, 32)),
       input_(graph, blocks, shape, chunks_),
       columns_(input_.columns()),
@@ -326,12 +329,10 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
       edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
       edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
-      edge_weight_bar_(edge_weight_.size()),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
-      scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {
-  work_->projection.resize(graph.node_count() * stride_, to_be_written);
-  take(*work_->raw_bar, raw_.size());
-  detail::clear_halo(graph, work_->projection.data(), stride_);
+      scratch_(chunks_ * scratch_size()) {
+  work_->raw_bar.numbers = raw_bar_numbers();
+  work_->raw_bar.take(blocks);
 }
 
 template <class S>
@@ -341,10 +342,11 @@ void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<con
   if (columns_ == 0) return;
   require_deep(weights);
   input_.assemble(weights);
+  S* const projection = take_projection();
   const Index own = graph_->own_node_count();
   detail::multiply_dense(execution, z.middle_rows(0, own), {input_.weight().data(), shape_.inputs, stride_},
-                         MatrixView<S>(work_->projection.data(), own, stride_), false);
-  detail::fetch_halo(*graph_, work_->projection.data(), stride_);
+                         MatrixView<S>(projection, own, stride_), false);
+  detail::fetch_halo(*graph_, projection, stride_);
   parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
     for (Index block = begin; block < end; ++block) {
       for (int side = 0; side < 2; ++side) forward_block(weights, block, side);
@@ -370,16 +372,23 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   require_deep(weights_bar);
   input_.require_weights(weights_bar);
   clear_idle_lanes();
-  take(*work_->arc_bar, graph_->arc_count() * half_);
+  if (has_edge_weights() && !overwrites_factors_ && edge_logit_bar_.empty()) {
+    edge_logit_bar_.resize(edge_factor_.size(), to_be_written);
+  }
+  if (hidden_layers() > 0) {
+    work_->row_bar.numbers = rows_.numbers();
+    work_->row_bar.take(*blocks_);
+  }
   parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
     for (Index chunk = begin; chunk < end; ++chunk) backward_chunk(weights, chunk);
   });
   sum_deep_gradients(weights_bar);
+  S* const projection = take_projection();
   gather_projection_bar(execution);
-  detail::give_halo_back(*graph_, work_->projection.data(), stride_);
+  detail::give_halo_back(*graph_, projection, stride_);
   if (!accumulate) detail::clear_halo(*graph_, z_bar.data(), shape_.inputs);
   const Index own = graph_->own_node_count();
-  const MatrixView<const S> bar(work_->projection.data(), own, 2 * columns_, stride_);
+  const MatrixView<const S> bar(projection, own, 2 * columns_, stride_);
   detail::multiply_dense(execution, detail::transposed(bar), z.middle_rows(0, own),
                          MatrixView<S>(input_.weight().data(), 2 * columns_, shape_.inputs), false);
   input_.distribute(weights_bar);

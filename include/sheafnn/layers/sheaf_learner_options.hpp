@@ -52,10 +52,9 @@ struct SheafLearnerOptions {
   }
   /// Columns of the first layer's weights.
   [[nodiscard]] Index first_inputs() const noexcept { return pair_inputs() + edge_features; }
-  /// Rows of weights that read a pair.
-  [[nodiscard]] Index first_outputs() const noexcept {
-    return (hidden_layers == 0 ? outputs() : width) + (edge_weights ? 1 : 0);
-  }
+  /// Outputs of the first layer for every arc, without and with the logit of the edge weight: rows of weights that read a pair.
+  [[nodiscard]] Index first_numbers() const noexcept { return hidden_layers == 0 ? outputs() : width; }
+  [[nodiscard]] Index first_outputs() const noexcept { return first_numbers() + (edge_weights ? 1 : 0); }
   /// Numbers of a node's projections by the first layer, as source and as target: each half is filled up to groups of four.
   [[nodiscard]] Index projection_width() const noexcept { return 2 * ((first_outputs() + 3) / 4 * 4); }
 };

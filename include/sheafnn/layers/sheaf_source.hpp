@@ -47,6 +47,13 @@ class SheafStack {
     return sheaves_[static_cast<std::size_t>(s)];
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
+  /// Memory with at least so many numbers per edge, which build() overwrites. It is off_diagonal_bar where that is large enough.
+  /// A backward pass may write to a block of edges when the maps of the block have their derivatives.
+  [[nodiscard]] EdgeMemory<S> edge_memory(Index numbers) {
+    constexpr Index transport = BlockSizes<Family>::transport;
+    if (numbers > transport) return {numbers, more_};
+    return {transport, std::shared_ptr<Buffer<S>>(std::shared_ptr<Buffer<S>>(), &gradient_.off_diagonal_bar)};
+  }
   /// See SheafBlocks::choose_parts(), of all sheaves.
   void choose_parts(const Graph& graph, bool maps, bool blocks) {
     for (SheafBlocks<Family, S>& sheaf : sheaves_) sheaf.choose_parts(maps, blocks);
@@ -60,6 +67,7 @@ class SheafStack {
  private:
   std::vector<SheafBlocks<Family, S>> sheaves_;
   SheafBlocksGradient<Family, S> gradient_;
+  std::shared_ptr<Buffer<S>> more_ = std::make_shared<Buffer<S>>();  ///< of edge_memory()
 };
 
 template <RestrictionMapFamily Family, class S>
@@ -67,8 +75,7 @@ SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& block
                                   Normalisation normalisation, bool has_maps)
     : gradient_(graph, blocks) {
   // Derivatives of blocks are read before the next sheaf is built.
-  using ArcGrams = std::shared_ptr<typename SheafBlocks<Family, S>::ArcGrams>;
-  const ArcGrams arc_grams(ArcGrams(), &gradient_.off_diagonal_bar);
+  const auto arc_grams = edge_memory(2 * SheafBlocks<Family, S>::arc_stride).buffer;
   for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams, has_maps);
 }
 

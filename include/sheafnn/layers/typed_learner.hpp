@@ -42,7 +42,6 @@ class TypedLearner {
     raw_.resize(blocks.block_count() * 2 * shape.outputs() * W);
     raw_bar_.resize(raw_.size());
     edge_weight_.resize(shape.edge_weights ? blocks.block_count() * W : 0);
-    edge_weight_bar_.resize(edge_weight_.size());
     for (Index type = 0; type < shape.types; ++type)
       types_.push_back(std::make_unique<OfType>(graph, type, shape));
   }
@@ -55,8 +54,12 @@ class TypedLearner {
     for (std::size_t t = 0; t < types_.size(); ++t) types_[t]->learner.share_work(other.types_[t]->learner);
   }
   /// As in SheafLearner. With several types each learner keeps memory of its own.
-  void set_derivatives(const std::shared_ptr<Buffer<S>>& raw_bar, const std::shared_ptr<Buffer<S>>& arc_bar) {
-    if (is_plain()) plain_.set_derivatives(raw_bar, arc_bar);
+  void work_in(S* memory) noexcept {
+    if (is_plain()) plain_.work_in(memory);
+  }
+  [[nodiscard]] Index raw_bar_numbers() const noexcept { return is_plain() ? plain_.raw_bar_numbers() : 0; }
+  void set_raw_bar(const EdgeMemory<S>& memory) {
+    if (is_plain()) plain_.set_raw_bar(memory);
   }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
@@ -73,7 +76,7 @@ class TypedLearner {
   }
   void set_edge_weights_bar(const Buffer<S>& bar) {
     if (is_plain()) return plain_.set_edge_weights_bar(bar);
-    if (has_edge_weights()) std::copy_n(bar.data(), edge_weight_bar_.size(), edge_weight_bar_.data());
+    edge_weight_bar_ = bar.data();
   }
 
   /// Computes raw outputs and edge weights from embeddings z (n × h).
@@ -180,7 +183,8 @@ class TypedLearner {
   SheafLearnerOptions shape_;
   SheafLearner<S> plain_;  ///< with one type
   std::vector<std::unique_ptr<OfType>> types_;
-  Buffer<S> raw_, raw_bar_, edge_weight_, edge_weight_bar_;
+  Buffer<S> raw_, raw_bar_, edge_weight_;
+  const S* edge_weight_bar_ = nullptr;
 };
 
 }  // namespace sheafnn::layers

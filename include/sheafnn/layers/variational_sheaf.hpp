@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -41,15 +40,11 @@ class VariationalSheaf {
       : blocks_(&blocks),
         q_(posterior),
         parameter_(blocks.block_count() * 2 * Q::parameter_size * W),
-        gradient_(std::make_shared<Buffer<S>>()),
         block_sum_(blocks.block_count()) {}
 
   /// Stalks with dimensions of their own, which must outlive this; null: all have D. Entries that maps do not have are no
   /// part of the KL term. Unchecked: can_leave_out.
   void set_stalks(const StalkMasks<S>* stalks) noexcept { stalks_ = stalks; }
-
-  /// Memory for derivatives, free for others outside begin_backward() … end_backward(); they may make it larger.
-  [[nodiscard]] const std::shared_ptr<Buffer<S>>& memory() const noexcept { return gradient_; }
 
   /// Parameters of all incident pairs from raw outputs of the mean and the spread, or of the spread alone, where the
   /// posterior needs no mean.
@@ -123,28 +118,21 @@ class VariationalSheaf {
 
   /// Starts a backward pass with the derivative of weight · mean_kl (0 leaves the KL term out).
   void begin_backward(Execution execution, double weight) {
-    const S of_pair = static_cast<S>(per_pair(weight));
+    const S share = pair_share(weight);
     const Index size = blocks_->block_count() * 2 * Q::gradient_size * W;
-    if (gradient_->size() < size) gradient_->resize(size, to_be_written);
+    if (gradient_.size() < size) gradient_.resize(size, to_be_written);
     for_incident_pairs(execution, [&](Index block, int side) {
-      const P share = blocks_->counted(block, side, of_pair);
-      P parameters[Q::parameter_size], bar[Q::gradient_size];
-      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      for (int k = 0; k < Q::gradient_size; ++k) bar[k] = P(S(0));
-      if constexpr (Q::closed_form_kl) {
-        if (weight != 0) q_.kl_backward(parameters, share, bar);
-      }
+      P bar[Q::gradient_size];
+      begin_backward(block, side, share, bar);
       detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
     });
   }
   /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
   /// monte_carlo_weight · monte_carlo_kl; `share` is pair_share(monte_carlo_weight).
   void sample_backward(const Noise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share) {
-    P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
-    detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+    P bar[Q::gradient_size];
     detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
-    q_.sample_backward(parameters, draw_again(noise, block, side, draw), map, map_bar,
-                       blocks_->counted(block, side, share), bar);
+    sample_backward(noise, block, side, map, map_bar, share, bar);
     detail::store_lanes<Q::gradient_size>(bar, gradient(block, side));
   }
   /// The weight of one incident pair in `weight` times a mean over all of them.
@@ -153,23 +141,55 @@ class VariationalSheaf {
   template <class Learner>
   void end_backward(Execution execution, Learner& learner) const {
     for_incident_pairs(execution, [&](Index block, int side) {
-      P raw[raw_size], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[raw_size];
-      load_raw(learner.outputs(), learner.raw(block, side), raw);
-      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      P bar[Q::gradient_size];
       detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
-      q_.activate_backward(raw, parameters, bar, raw_bar);
-      if constexpr (can_leave_out<Q>) {
-        for (int k = 0; stalks_ != nullptr && k < Q::mean_size; ++k) {
-          const P present = stalks_->template present<Family>(block, side, k);
-          raw_bar[k] *= present;
-          raw_bar[Q::mean_size + k] *= present;
-        }
+      end_backward(learner, block, side, bar);
+    });
+  }
+
+  // The same of one block and side, with the derivatives in `bar`.
+
+  /// \param share  pair_share(weight)
+  void begin_backward(Index block, int side, S share, P (&bar)[Q::gradient_size]) const {
+    for (int k = 0; k < Q::gradient_size; ++k) bar[k] = P(S(0));
+    if constexpr (Q::closed_form_kl) {
+      if (share == S(0)) return;
+      P parameters[Q::parameter_size];
+      detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+      q_.kl_backward(parameters, blocks_->counted(block, side, share), bar);
+    }
+  }
+  void sample_backward(const Noise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share,
+                       P (&bar)[Q::gradient_size]) const {
+    P parameters[Q::parameter_size], draw[Q::noise_size];
+    detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+    q_.sample_backward(parameters, draw_again(noise, block, side, draw), map, map_bar,
+                       blocks_->counted(block, side, share), bar);
+  }
+  template <class Learner>
+  void end_backward(Learner& learner, Index block, int side, const P (&bar)[Q::gradient_size]) const {
+    P raw[raw_size], parameters[Q::parameter_size], raw_bar[raw_size];
+    load_raw(learner.outputs(), learner.raw(block, side), raw);
+    detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
+    q_.activate_backward(raw, parameters, bar, raw_bar);
+    if constexpr (can_leave_out<Q>) {
+      for (int k = 0; stalks_ != nullptr && k < Q::mean_size; ++k) {
+        const P present = stalks_->template present<Family>(block, side, k);
+        raw_bar[k] *= present;
+        raw_bar[Q::mean_size + k] *= present;
       }
-      if (raw_size == Q::spread_size || learner.outputs() == raw_size) {
-        detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
-      } else {
-        detail::store_lanes<Q::spread_size>(raw_bar + Q::mean_size, learner.raw_bar(block, side));
-      }
+    }
+    if (raw_size == Q::spread_size || learner.outputs() == raw_size) {
+      detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
+    } else {
+      detail::store_lanes<Q::spread_size>(raw_bar + Q::mean_size, learner.raw_bar(block, side));
+    }
+  }
+  /// Calls body(block) for all blocks, from any thread.
+  template <class Body>
+  void for_blocks(Execution execution, const Body& body) const {
+    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
+      for (Index block = begin; block < end; ++block) body(block);
     });
   }
 
@@ -188,10 +208,10 @@ class VariationalSheaf {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
   [[nodiscard]] S* gradient(Index block, int side) noexcept {
-    return gradient_->data() + (block * 2 + side) * Q::gradient_size * W;
+    return gradient_.data() + (block * 2 + side) * Q::gradient_size * W;
   }
   [[nodiscard]] const S* gradient(Index block, int side) const noexcept {
-    return gradient_->data() + (block * 2 + side) * Q::gradient_size * W;
+    return gradient_.data() + (block * 2 + side) * Q::gradient_size * W;
   }
   [[nodiscard]] double per_pair(double weight) const noexcept {
     return weight / static_cast<double>(std::max<Index>(1, blocks_->pair_count()));
@@ -199,11 +219,9 @@ class VariationalSheaf {
 
   template <class Body>
   void for_incident_pairs(Execution execution, const Body& body) const {
-    parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
-      for (Index block = begin; block < end; ++block) {
-        body(block, 0);
-        body(block, 1);
-      }
+    for_blocks(execution, [&](Index block) {
+      body(block, 0);
+      body(block, 1);
     });
   }
   template <class Body>
@@ -283,7 +301,7 @@ class VariationalSheaf {
   const StalkMasks<S>* stalks_ = nullptr;
   [[no_unique_address]] Posterior q_{};
   Buffer<S> parameter_;
-  std::shared_ptr<Buffer<S>> gradient_;  ///< in the parameters
+  Buffer<S> gradient_;  ///< in the parameters
   Buffer<double> block_sum_;
 };
 

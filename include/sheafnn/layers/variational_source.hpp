@@ -11,9 +11,10 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
+#include <cstddef>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/given_lanes.hpp"
@@ -93,16 +94,26 @@ class VariationalSource {
   }
   template <class Use>
   void for_masks(const Use&) {}
+  /// See SheafLearner.
+  void work_in(S* memory) noexcept {
+    if constexpr (requires { learner_.work_in(memory); }) learner_.work_in(memory);
+  }
   /// Z, which the learner reads.
   [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
   /// The next finish_backward() goes back from these derivatives of Z as well, n × h without gaps, which stay till then.
   void add_to_input_bar(const S* bar) noexcept { more_input_bar_ = bar; }
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
-  void infer(Execution execution, const SheafSourceWeights<const S>& weights,
-             const MatrixView<const S>& embedding);
+  ///
+  /// \param memory  n × h, for its own encoder's Z. Others may use it between this function and finish_backward(); learner_input()
+  ///                is then overwritten. Null: the source has its own
+  void infer(Execution execution, const SheafSourceWeights<const S>& weights, const MatrixView<const S>& embedding,
+             S* memory = nullptr);
   /// Takes Q(F | Z) that another source has computed with the same weights; that source must not change it.
-  void take(const VariationalSource& other) noexcept { inferred_ = &other; }
+  void take(const VariationalSource& other) noexcept {
+    inferred_ = &other;
+    deferred_.clear();
+  }
 
   /// Draws the sheaf input.sheaf.
   void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input);
@@ -115,8 +126,10 @@ class VariationalSource {
   /// so the maps are drawn again, as in backward().
   [[nodiscard]] double log_ratio(Execution execution, const SheafInput<S>& input);
 
-  /// \param kl_weight  factor of kl() in the loss, 0 to leave it out
-  void begin_backward(Execution execution, double kl_weight);
+  /// \param kl_weight   factor of kl() in the loss, 0 to leave it out
+  /// \param overwrites  may the backward pass overwrite blocks of the sheaves? Of one sample it then keeps no derivatives in Q's
+  ///                    parameters
+  void begin_backward(Execution execution, double kl_weight, bool overwrites = false);
   /// From gradient() to the derivatives in Q's parameters, which add up.
   ///
   /// \param log_ratio_weight  factor of log_ratio(input) in the loss
@@ -131,6 +144,29 @@ class VariationalSource {
                        const SheafSourceWeights<S>& weights_bar);
 
  private:
+  static constexpr bool defers = requires(Stack & stack) { stack.edge_memory(0); };
+  /// A sheaf whose backward pass has still to go from its blocks to Q's parameters.
+  struct Deferred {
+    Index sheaf;
+    Noise<S> noise;
+    S share;
+  };
+  /// What SheafBlocks::backward() takes, from use(block, side, deviation, its derivative).
+  template <class Use>
+  [[nodiscard]] auto through_deviations(const Use& use) {
+    return [this, &use](Index block, int side, const Map& map, Map& map_bar) {
+      if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
+      use(block, side, centre_.deviation(block, side, map), centre_.deviation_bar(block, side, map_bar));
+    };
+  }
+  /// From the blocks of a sheaf to the derivatives in Q's parameters. \param begun  has the sheaf begun its backward pass?
+  void add_sheaf(Execution execution, const Deferred& of, bool begun);
+  /// The same of deferred sheaves.
+  void add_deferred(Execution execution);
+  /// Completes the derivatives of raw outputs.
+  template <class Learner>
+  void end_posterior(Execution execution, Learner& learner);
+
   Stack stack_;
   std::optional<Encoder<S>> encoder_;
   typename Maps::Learner learner_;
@@ -141,6 +177,10 @@ class VariationalSource {
   const StalkMasks<S>* stalks_ = nullptr;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
   const S* more_input_bar_ = nullptr;
+  std::vector<Deferred> deferred_;  ///< in the order of their backward passes
+  double kl_weight_ = 0;            ///< of the backward pass
+  bool defers_ = false;             ///< does it defer sheaves?
+  bool keeps_gradient_ = true;      ///< are there derivatives in Q's parameters?
 };
 
 template <class Posterior, class S, class Maps>
@@ -152,11 +192,9 @@ VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph,
       learner_(graph, blocks, learner),
       posterior_(blocks, posterior),
       centre_(graph, blocks, posterior) {
-  if constexpr (requires { gradient().off_diagonal_bar; }) {
-    // At the end, derivatives of blocks have become derivatives of Q's parameters, these become derivatives of raw outputs, and
-    // the learner goes back from those.
-    using Memory = std::shared_ptr<Buffer<S>>;
-    learner_.set_derivatives(Memory(Memory(), &gradient().off_diagonal_bar), posterior_.memory());
+  if constexpr (defers) {
+    learner_.set_raw_bar(stack_.edge_memory(learner_.raw_bar_numbers()));
+    deferred_.reserve(static_cast<std::size_t>(sheaves));
   }
   if constexpr (is_around_given<Posterior>) {
     if (learner.labels > 0) {
@@ -167,9 +205,10 @@ VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph,
 
 template <class Posterior, class S, class Maps>
 void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const SheafSourceWeights<const S>& weights,
-                                                  const MatrixView<const S>& embedding) {
+                                                  const MatrixView<const S>& embedding, S* memory) {
   z_ = embedding;
   inferred_ = this;
+  deferred_.clear();
   if constexpr (is_around_given<Posterior>) {
     if (labelled_) {
       labelled_->forward(weights.learners[0].spread);
@@ -178,7 +217,7 @@ void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const She
     }
   }
   if (encoder_) {
-    encoder_->forward(execution, weights.encoder);
+    encoder_->forward(execution, weights.encoder, {}, {}, false, memory);
     z_ = encoder_->output();
   }
   learner_.forward(execution, weights.learners[0], z_);
@@ -188,6 +227,7 @@ void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const She
 template <class Posterior, class S, class Maps>
 void VariationalSource<Posterior, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>&,
                                                   const SheafInput<S>& input) {
+  add_deferred(execution);  // before their derivatives are overwritten
   stack_[input.sheaf].build(execution, edge_weights(), false,
                             [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); });
 }
@@ -201,8 +241,14 @@ double VariationalSource<Posterior, S, Maps>::log_ratio(Execution execution, con
 }
 
 template <class Posterior, class S, class Maps>
-void VariationalSource<Posterior, S, Maps>::begin_backward(Execution execution, double kl_weight) {
-  posterior_.begin_backward(execution, kl_weight);
+void VariationalSource<Posterior, S, Maps>::begin_backward(Execution execution, double kl_weight,
+                                                           bool overwrites) {
+  deferred_.clear();
+  kl_weight_ = kl_weight;
+  defers_ = false;
+  if constexpr (defers) defers_ = overwrites && stack_[0].can_take_derivatives();
+  keeps_gradient_ = !defers_;
+  if (keeps_gradient_) posterior_.begin_backward(execution, kl_weight);
   gradient().weight_bar.fill(S(0));
 }
 
@@ -211,15 +257,67 @@ void VariationalSource<Posterior, S, Maps>::backward(Execution execution, const 
                                                      const SheafInput<S>& input, double log_ratio_weight,
                                                      const MatrixView<S>&, const MatrixView<S>&,
                                                      const SheafSourceWeights<S>&) {
-  const S share = posterior_.pair_share(log_ratio_weight);
-  stack_[input.sheaf].backward(
-      execution, edge_weights(), gradient(),
-      [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); },
-      [&](Index block, int side, const Map& map, Map& map_bar) {
-        if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
-        posterior_.sample_backward(input.noise, block, side, centre_.deviation(block, side, map),
-                                   centre_.deviation_bar(block, side, map_bar), share);
+  const Deferred of{input.sheaf, input.noise, posterior_.pair_share(log_ratio_weight)};
+  if constexpr (defers) {
+    if (defers_) {
+      stack_[of.sheaf].begin_backward(execution, gradient());
+      stack_[of.sheaf].take_derivatives(gradient());
+      deferred_.push_back(of);
+      return;
+    }
+  }
+  add_sheaf(execution, of, false);
+}
+
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::add_sheaf(Execution execution, const Deferred& of, bool begun) {
+  const auto fill = [&](Index block, Map(&map)[2]) { sample_block(of.noise, block, map); };
+  const auto add = [&](Index block, int side, const Map& map, const Map& map_bar) {
+    posterior_.sample_backward(of.noise, block, side, map, map_bar, of.share);
+  };
+  if constexpr (defers) {
+    if (begun) {
+      posterior_.for_blocks(execution, [&](Index block) {
+        stack_[of.sheaf].backward_block(block, edge_weights(), gradient(), fill, through_deviations(add));
       });
+      return;
+    }
+  }
+  stack_[of.sheaf].backward(execution, edge_weights(), gradient(), fill, through_deviations(add));
+}
+
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::add_deferred(Execution execution) {
+  if (deferred_.empty()) return;
+  if (!std::exchange(keeps_gradient_, true)) posterior_.begin_backward(execution, kl_weight_);
+  for (const Deferred& of : deferred_) add_sheaf(execution, of, true);
+  deferred_.clear();
+}
+
+template <class Posterior, class S, class Maps>
+template <class Learner>
+void VariationalSource<Posterior, S, Maps>::end_posterior(Execution execution, Learner& learner) {
+  if constexpr (defers) {
+    if (!keeps_gradient_) {
+      const S kl_share = posterior_.pair_share(kl_weight_);
+      posterior_.for_blocks(execution, [&](Index block) {
+        Pack<S, lanes<S>> bar[2][Draws::gradient_size];
+        for (int side = 0; side < 2; ++side) posterior_.begin_backward(block, side, kl_share, bar[side]);
+        for (const Deferred& of : deferred_) {
+          stack_[of.sheaf].backward_block(
+              block, edge_weights(), gradient(), [&](Index, Map(&map)[2]) { sample_block(of.noise, block, map); },
+              through_deviations([&](Index, int side, const Map& map, const Map& map_bar) {
+                posterior_.sample_backward(of.noise, block, side, map, map_bar, of.share, bar[side]);
+              }));
+        }
+        for (int side = 0; side < 2; ++side) posterior_.end_backward(learner, block, side, bar[side]);
+      });
+      deferred_.clear();
+      return;
+    }
+  }
+  add_deferred(execution);
+  posterior_.end_backward(execution, learner);
 }
 
 template <class Posterior, class S, class Maps>
@@ -230,12 +328,13 @@ void VariationalSource<Posterior, S, Maps>::finish_backward(Execution execution,
                                                             const SheafSourceWeights<S>& weights_bar) {
   if constexpr (is_around_given<Posterior>) {
     if (labelled_) {
-      posterior_.end_backward(execution, *labelled_);
+      end_posterior(execution, *labelled_);
       labelled_->backward(weights_bar.learners[0].spread);
       return;
     }
   }
-  posterior_.end_backward(execution, learner_);
+  end_posterior(execution, learner_);
+  if (encoder_) encoder_->forward_again(execution, weights.encoder);
   learner_.set_edge_weights_bar(gradient().weight_bar);
   learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
                     !encoder_);
