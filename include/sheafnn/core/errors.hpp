@@ -15,8 +15,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "sheafnn/core/config.hpp"
-
 namespace sheafnn {
 
 namespace detail {
@@ -57,23 +55,29 @@ void print(std::ostream& out, const Value& value) {
 /// A part of a message, of any type that print() prints. Refers to the value.
 class MessagePart {
  public:
-  // What takes parts takes values. NOLINTBEGIN(google-explicit-constructor)
-  MessagePart(const char* text)
-      : value_(text), print_([](std::ostream& out, const void* v) { out << static_cast<const char*>(v); }) {}
+  explicit MessagePart(const char* text) : MessagePart(std::string_view(text)) {}
+  explicit MessagePart(std::string_view text) : text_(text) {}
+  explicit MessagePart(const std::string& text) : text_(text) {}
   template <class Value>
-  MessagePart(const Value& value)
+  explicit MessagePart(const Value& value)
       : value_(&value),
         print_([](std::ostream& out, const void* v) { print(out, *static_cast<const Value*>(v)); }) {}
-  // NOLINTEND(google-explicit-constructor)
 
-  void append_to(std::ostream& out) const { print_(out, value_); }
+  void append_to(std::ostream& out) const {
+    if (print_ == nullptr) {
+      out << text_;
+    } else {
+      print_(out, value_);
+    }
+  }
 
  private:
-  const void* value_;
-  void (*print_)(std::ostream&, const void*);
+  std::string_view text_;
+  const void* value_ = nullptr;
+  void (*print_)(std::ostream&, const void*) = nullptr;
 };
 
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
+[[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());  // numbers look alike in files and messages, whatever the program's locale is
   out.exceptions(std::ios::badbit);   // without memory: an exception, and not half a text
@@ -81,34 +85,8 @@ class MessagePart {
   return out.str();
 }
 
-/// Concatenates its arguments for messages, printed with print(). Of up to seven parts there is one function: a template
-/// would be compiled for every length of texts.
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a) { return concat_parts({a}); }
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a, MessagePart b) {
-  return concat_parts({a, b});
-}
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a, MessagePart b, MessagePart c) {
-  return concat_parts({a, b, c});
-}
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a, MessagePart b, MessagePart c,
-                                                         MessagePart d) {
-  return concat_parts({a, b, c, d});
-}
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a, MessagePart b, MessagePart c,
-                                                         MessagePart d, MessagePart e) {
-  return concat_parts({a, b, c, d, e});
-}
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a, MessagePart b, MessagePart c,
-                                                         MessagePart d, MessagePart e, MessagePart f) {
-  return concat_parts({a, b, c, d, e, f});
-}
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string concat(MessagePart a, MessagePart b, MessagePart c,
-                                                         MessagePart d, MessagePart e, MessagePart f,
-                                                         MessagePart g) {
-  return concat_parts({a, b, c, d, e, f, g});
-}
+/// Concatenates its arguments for messages, printed with print().
 template <class... Parts>
-  requires(sizeof...(Parts) > 7)
 [[nodiscard]] std::string concat(const Parts&... parts) {
   return concat_parts({MessagePart(parts)...});
 }
@@ -141,14 +119,10 @@ class ArgumentName {
 };
 
 /// \throws std::invalid_argument  saying "ARGUMENT: VALUE is not allowed; LIMIT"
-[[noreturn]] SHEAFNN_NOINLINE inline void throw_invalid_argument(const ArgumentName& argument,
-                                                                 detail::MessagePart value, std::string_view limit) {
+template <class Value>
+[[noreturn]] void throw_invalid_argument(const ArgumentName& argument, const Value& value,
+                                         std::string_view limit) {
   throw std::invalid_argument(detail::concat(argument, ": ", value, " is not allowed; ", limit));
-}
-/// The same of a text, for which callers make no name. \throws std::invalid_argument  as above
-[[noreturn]] SHEAFNN_NOINLINE inline void throw_invalid_argument(const char* argument, detail::MessagePart value,
-                                                                 std::string_view limit) {
-  throw_invalid_argument(ArgumentName(argument), value, limit);
 }
 
 /// \throws std::invalid_argument  (see throw_invalid_argument) unless `ok`
@@ -158,29 +132,17 @@ class ArgumentName {
 ///                  element takes longer than the check.
 /// \param value     its value; printed with detail::print
 /// \param limit     what would have been allowed, e.g. "must be between 1 and 8"
-inline void require(bool ok, const ArgumentName& argument, detail::MessagePart value, std::string_view limit) {
+template <class Value>
+void require(bool ok, const ArgumentName& argument, const Value& value, std::string_view limit) {
   if (!ok) throw_invalid_argument(argument, value, limit);
 }
-/// The same of a text. \throws std::invalid_argument  as above
-inline void require(bool ok, const char* argument, detail::MessagePart value, std::string_view limit) {
-  if (!ok) throw_invalid_argument(argument, value, limit);
-}
-
-namespace detail {
-
-/// \throws std::invalid_argument  saying that the value must be between these
-[[noreturn]] SHEAFNN_NOINLINE inline void throw_not_between(std::string_view argument, MessagePart value,
-                                                            MessagePart least, MessagePart most) {
-  throw_invalid_argument(argument, value, concat("must be between ", least, " and ", most));
-}
-
-}  // namespace detail
 
 /// \throws std::invalid_argument  unless least ≤ value ≤ most; NaN is not
 template <class Value>
 void require_between(std::string_view argument, const Value& value, const std::type_identity_t<Value>& least,
                      const std::type_identity_t<Value>& most) {
-  if (!(value >= least && value <= most)) detail::throw_not_between(argument, value, least, most);
+  if (value >= least && value <= most) return;
+  throw_invalid_argument(argument, value, detail::concat("must be between ", least, " and ", most));
 }
 
 }  // namespace sheafnn

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "sheafnn/core/callback.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/execution.hpp"
 #include "sheafnn/core/subnormals.hpp"
@@ -34,14 +33,28 @@ namespace sheafnn {
 
 namespace detail {
 
-/// parallel_for() with a body of any type.
-SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain,
-                                             Callback<void(Index, Index)> body) {
-  if (count <= 0) return;
-  const auto loop = [body](Index begin, Index end) {
+/// A loop over ranges, of any type: parallel_for() is compiled once, and not once for every body.
+class RangeLoop {
+ public:
+  template <class Body>
+  explicit RangeLoop(const Body& body)
+      : run_([](const void* erased, Index begin, Index end) { (*static_cast<const Body*>(erased))(begin, end); }),
+        body_(&body) {}
+
+  /// Calls the body with [begin, end).
+  void operator()(Index begin, Index end) const {
     const FlushSubnormals flush;
-    body(begin, end);
-  };
+    run_(body_, begin, end);
+  }
+
+ private:
+  void (*run_)(const void*, Index, Index);
+  const void* body_;
+};
+
+/// parallel_for() with an erased body.
+SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, Index grain, const RangeLoop& loop) {
+  if (count <= 0) return;
   const Index pieces = (count + grain - 1) / grain;
   const int team = static_cast<int>(std::min<Index>(execution.threads(), pieces));
   if (team <= 1) {
@@ -77,7 +90,7 @@ SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, I
 /// \param body     must not throw
 template <class Body>
 void parallel_for(Execution execution, Index count, Index grain, const Body& body) {
-  detail::parallel_ranges(execution, count, grain, body);
+  detail::parallel_ranges(execution, count, grain, detail::RangeLoop(body));
 }
 
 namespace detail {

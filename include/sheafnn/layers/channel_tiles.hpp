@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "sheafnn/core/callback.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
@@ -24,7 +23,6 @@ template <class S>
 struct ChannelTiles {
   static constexpr int width = row_lanes<S> / 2;  ///< w: 8 floats, so that 16 channels are work for two threads
   using Tile = Pack<S, width>;
-  using Step = Callback<void(Index, Index, Index, Index, Index)>;
 
   Index nodes = 0, coordinates = 0, channels = 0;  ///< n, d', f
 
@@ -55,7 +53,8 @@ struct ChannelTiles {
   /// Calls step(group, tile, i, first chunk, past the last one) for all tiles, steps i = 0 … steps − 1 and chunks of
   /// nodes. A step of a tile begins when the one before it has ended at all nodes of the tile. A group is one thread's
   /// where there are as many, and otherwise shared by several, which then wait for each other after every step.
-  SHEAFNN_NOINLINE void for_steps(Execution execution, const NodeChunks& chunks, Index steps, Step step) const {
+  template <class Step>
+  void for_steps(Execution execution, const NodeChunks& chunks, Index steps, const Step& step) const {
     const Index alone = groups() / execution.threads() * execution.threads(), shared = groups() - alone;
     parallel_for(execution, alone, 1, [&](Index begin, Index end) {
       for (Index group = begin; group < end; ++group) {
@@ -83,8 +82,9 @@ struct ChannelTiles {
   /// tile the rows of the halo in it are fetched; nodes without any are computed meanwhile.
   ///
   /// \param read  read(i): the array of all tiles that step i reads at neighbours
-  SHEAFNN_NOINLINE void for_steps(Execution execution, const NodeChunks& chunks, GraphPart* part, Index steps,
-                                  Callback<S*(Index)> read, Step step) const {
+  template <class Read, class Step>
+  void for_steps(Execution execution, const NodeChunks& chunks, GraphPart* part, Index steps, const Read& read,
+                 const Step& step) const {
     if (part == nullptr) {
       for_steps(execution, chunks, steps, step);
       return;

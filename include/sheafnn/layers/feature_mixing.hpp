@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/callback.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
@@ -49,11 +49,6 @@ namespace sheafnn::layers {
 template <class S>
 class FeatureMixing {
  public:
-  using Prepare = detail::Callback<void(Index, Index)>;           ///< called with first node, nodes
-  using Finish = detail::Callback<void(Index, Index, const S*)>;  ///< and with their rows of Y
-  /// The rows of the derivative of Y of some nodes; called with first node, nodes and memory where they may be written.
-  using Rows = detail::Callback<const S*(Index, Index, S*)>;
-
   FeatureMixing() = default;
   /// \param left, right  are there A (d' × d') and B (f × f)?
   FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right);
@@ -66,16 +61,17 @@ class FeatureMixing {
   /// \param keep    write output(); otherwise only `finish` sees it
   /// \param finish   called as finish(first node, nodes, rows of Y) for groups of nodes while they are near
   /// \param prepare  called as prepare(first node, nodes) just before the rows of x of these nodes are read
-  SHEAFNN_NOINLINE void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x,
-                                const Dropout& dropout, bool keep, Finish finish,
-                                Prepare prepare = detail::NothingToPrepare{}) {
+  template <class Finish, class Prepare = detail::NothingToPrepare>
+  void forward(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout,
+               bool keep, const Finish& finish, const Prepare& prepare = {}) {
     begin(execution, weights, x, dropout);
     output_ = passes_on() ? x : keep ? buffer() : nullptr;
     forward_again(execution, weights, finish, prepare);
   }
   /// The same once more, where output() was overwritten, with the same features and dropout.
-  void forward_again(Execution execution, const DiffusionWeights<const S>& weights, Finish finish,
-                     Prepare prepare = detail::NothingToPrepare{}) {
+  template <class Finish, class Prepare = detail::NothingToPrepare>
+  void forward_again(Execution execution, const DiffusionWeights<const S>& weights, const Finish& finish,
+                     const Prepare& prepare = {}) {
     S* const mixed = passes_on() || output_ == nullptr ? nullptr : buffer();
     parallel_for(execution, chunks_.nodes, 16,
                  [&](Index first, Index last) { forward_rows(weights, first, last, mixed, finish, prepare); });
@@ -104,8 +100,9 @@ class FeatureMixing {
   /// Is Y = X, which is then not written?
   [[nodiscard]] bool passes_on() const noexcept { return !dropped_ && !left_ && !right_; }
   /// Y at nodes [begin, end). \param mixed  n × d' × f, whose rows are written; null: only `finish` sees them
-  SHEAFNN_NOINLINE void forward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, S* mixed,
-                                     Finish finish, Prepare prepare = detail::NothingToPrepare{}) const {
+  template <class Finish, class Prepare = detail::NothingToPrepare>
+  void forward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, S* mixed,
+                    const Finish& finish, const Prepare& prepare = {}) const {
     const Index row = coordinates_ * channels_;
     if (passes_on()) {
       for (Index u = begin; u < end; u += group_) {
@@ -134,8 +131,10 @@ class FeatureMixing {
   /// x_bar = gain ∘ x_bar + the derivative through Y at nodes [begin, end); partial += their share in Ā and B̄.
   ///
   /// \param y_bar_rows  as backward() takes it
+  template <class Rows>
+    requires std::invocable<const Rows&, Index, Index, S*>
   void backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, const S* gain,
-                     Rows y_bar_rows, S* x_bar, S* partial) const;
+                     const Rows& y_bar_rows, S* x_bar, S* partial) const;
   /// Numbers of the sums of backward_rows().
   [[nodiscard]] Index partial_size() const noexcept {
     return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
@@ -163,8 +162,10 @@ class FeatureMixing {
   ///
   /// \param y_bar_rows  called as y_bar_rows(first node, nodes, scratch), from any thread, for groups of nodes: returns
   ///                    where their rows are, which may be the scratch
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain, Rows y_bar_rows,
-                S* x_bar, const DiffusionWeights<S>& weights_bar);
+  template <class Rows>
+    requires std::invocable<const Rows&, Index, Index, S*>
+  void backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain,
+                const Rows& y_bar_rows, S* x_bar, const DiffusionWeights<S>& weights_bar);
 
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
   [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
@@ -294,9 +295,10 @@ FeatureMixing<S>::FeatureMixing(Index nodes, Index coordinates, Index channels, 
 }
 
 template <class S>
-SHEAFNN_NOINLINE void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
-                                                 const S* gain, Rows y_bar_rows, S* x_bar,
-                                                 const DiffusionWeights<S>& weights_bar) {
+template <class Rows>
+  requires std::invocable<const Rows&, Index, Index, S*>
+void FeatureMixing<S>::backward(Execution execution, const DiffusionWeights<const S>& weights, const S* gain,
+                                const Rows& y_bar_rows, S* x_bar, const DiffusionWeights<S>& weights_bar) {
   chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
     S* partial = partial_.data() + chunk * partial_size();
     std::fill_n(partial, partial_size(), S(0));
@@ -308,9 +310,10 @@ SHEAFNN_NOINLINE void FeatureMixing<S>::backward(Execution execution, const Diff
 }
 
 template <class S>
-SHEAFNN_NOINLINE void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, Index begin,
-                                                      Index end, const S* gain, Rows y_bar_rows, S* x_bar,
-                                                      S* partial) const {
+template <class Rows>
+  requires std::invocable<const Rows&, Index, Index, S*>
+void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end,
+                                     const S* gain, const Rows& y_bar_rows, S* x_bar, S* partial) const {
   const Index f = channels_, d = coordinates_, row = d * f;
   const S* left = left_ ? weights.left.data() : nullptr;
   const S* right = right_ ? weights.right.data() : nullptr;
