@@ -76,7 +76,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
       16,
       number * row,
       number * learners * arcs * outputs,
-      number * weights * (learners * (arcs + 1) + 1),
+      number * weights * (learners * (arcs + 1) + 1 + (bayesian ? arcs : 0)),
       number * arcs * parameters,
       number * transport,
       number * std::max(elsewhere(grams), elsewhere(raw_bar)),

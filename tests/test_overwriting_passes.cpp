@@ -109,6 +109,37 @@ TEST_CASE("passes that overwrite give the same derivatives: embeddings that are 
   check<Nsd<Rotations>>(1, other);
 }
 
+TEST_CASE("every backward pass of one forward pass gives the same derivatives") {
+  const auto check_model = []<class Model>(bool overwrites) {
+    CAPTURE(Model::Family::name);
+    CAPTURE(Model::bayesian);
+    CAPTURE(overwrites);
+    const sheafnn::Dataset& data = task(0);
+    const Model model(fitted({.layers = 2}, data), 3);
+    Network<Model> network(model, data.graph, data.features, 1);
+    const auto pass = network.begin(training_pass(0, data, overwrites));
+    std::vector<Numbers> of_passes(3);
+    for (Numbers& numbers : of_passes) {
+      auto backward = pass.begin_backward({.kl_weight = 0.5});
+      const auto sample = pass.draw(0);
+      const auto bar = network.output_bar();
+      for (Index u = 0; u < bar.rows(); ++u) {
+        for (float& number : bar.row(u)) number = 0.1F * static_cast<float>(u % 7) - 0.2F;
+      }
+      backward.add(sample, bar);
+      static_cast<void>(backward.finish());
+      add(network, numbers);
+    }
+    CHECK(of_passes[1] == of_passes[0]);
+    CHECK(of_passes[2] == of_passes[0]);
+  };
+  for (const bool overwrites : {false, true}) {
+    check_model.operator()<Bsnn<Rotations>>(overwrites);
+    check_model.operator()<Bsnn<sheafnn::Diagonal<3>>>(overwrites);
+    check_model.operator()<Nsd<Rotations>>(overwrites);
+  }
+}
+
 TEST_CASE("passes that overwrite may draw before they finish, and may be given up") {
   using Model = Bsnn<Rotations>;
   const sheafnn::Dataset& data = task(0);

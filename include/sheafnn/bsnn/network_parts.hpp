@@ -130,8 +130,10 @@ struct NetworkParts
   [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
     return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
   }
-  /// Memory for the projections of sheaf learners, in the memory of W, which is not read when a learner works; null: they have
-  /// their own.
+  /// No layer's numbers are in them any more.
+  void release_rows() noexcept { rows_.owner = nullptr; }
+  /// Memory for the projections of sheaf learners, in the memory of W; null: they have their own. A layer whose W they overwrite
+  /// computes it again.
   [[nodiscard]] S* learner_work() {
     const bool fits = shared_rows() != nullptr && model.layout().learner.projection_width() <= shape.row();
     return fits ? rows().scaled.data() : nullptr;

@@ -93,6 +93,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
     const bool last = l + 1 == this->layer_count();
+    this->release_rows();  // whatever the layer writes to; one that takes them owns them then
     this->layers[l].forward({.execution = execution,
                              .sheaf = this->sheaf_of(l),
                              .x = x,
@@ -134,6 +135,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
          .filter_bar = this->weights_bar.filter,
          .before_bar = this->before_bar_view(l),
          .kl_weight = sample_share() * options.kl_weight});
+    this->release_rows();
   }
   /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
   /// the blocks of F^{l+1}.

@@ -46,7 +46,8 @@ struct SharedRows {
     }
   }
   Buffer<S> scaled, mixed;      ///< W and Y, n × d' × f
-  /// The layer whose numbers they are. Its backward pass sets null, since others write to them after it.
+  /// The layer whose numbers they are: its forward() sets it. Networks set null before forward() and after backward() of every
+  /// layer, since others write to them.
   const void* owner = nullptr;
 };
 

@@ -100,7 +100,7 @@ PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& 
     for (Index s = 0; s < sheaves; ++s) {
       learners_.emplace_back(graph, blocks, learner);
       if constexpr (requires { stack_.edge_memory(0); }) {
-        learners_.back().set_raw_bar(stack_.edge_memory(learners_[0].raw_bar_numbers()));
+        learners_.back().set_raw_bar(stack_.edge_memory(learners_[0].raw_bar_numbers()), true);
         learners_.back().share_work(learners_[0]);
       }
       inputs_.emplace_back(graph.node_count(), learner.inputs);

@@ -53,11 +53,12 @@ class SheafLearner {
   [[nodiscard]] Index raw_bar_numbers() const noexcept {
     return shape_.hidden_layers > 0 ? 2 * shape_.outputs() : rows_.numbers();
   }
-  /// From now on has raw_bar() in this memory, made larger where it is too small. backward() then overwrites what it reads, so
-  /// there is one after a forward(). Unchecked: at least raw_bar_numbers() numbers per edge, which nothing else uses between
-  /// raw_bar() and the end of backward().
-  void set_raw_bar(const EdgeMemory<S>& memory) {
-    overwrites_factors_ = true;
+  /// From now on has raw_bar() in this memory, made larger where it is too small. Unchecked: at least raw_bar_numbers() numbers
+  /// per edge, which nothing else uses between raw_bar() and the end of backward().
+  ///
+  /// \param overwrites_factors  may backward() overwrite what it reads, because every one has a forward() of its own?
+  void set_raw_bar(const EdgeMemory<S>& memory, bool overwrites_factors) {
+    overwrites_factors_ = overwrites_factors;
     work_->raw_bar = memory;
     work_->raw_bar.take(*blocks_);
   }

@@ -58,8 +58,8 @@ class TypedLearner {
     if (is_plain()) plain_.work_in(memory);
   }
   [[nodiscard]] Index raw_bar_numbers() const noexcept { return is_plain() ? plain_.raw_bar_numbers() : 0; }
-  void set_raw_bar(const EdgeMemory<S>& memory) {
-    if (is_plain()) plain_.set_raw_bar(memory);
+  void set_raw_bar(const EdgeMemory<S>& memory, bool overwrites_factors) {
+    if (is_plain()) plain_.set_raw_bar(memory, overwrites_factors);
   }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }

@@ -193,7 +193,8 @@ VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph,
       posterior_(blocks, posterior),
       centre_(graph, blocks, posterior) {
   if constexpr (defers) {
-    learner_.set_raw_bar(stack_.edge_memory(learner_.raw_bar_numbers()));
+    // Several backward passes may follow infer(): factors stay.
+    learner_.set_raw_bar(stack_.edge_memory(learner_.raw_bar_numbers()), false);
     deferred_.reserve(static_cast<std::size_t>(sheaves));
   }
   if constexpr (is_around_given<Posterior>) {
