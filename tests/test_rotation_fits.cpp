@@ -4,8 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
@@ -104,10 +102,10 @@ void check_coverage(const D& truth, std::uint32_t simulations) {
 
 /// The gradient of the log likelihood vanishes at the estimate, relative to its standard deviation √(n I).
 template <class D>
-void check_stationary(const D& truth, std::size_t count = 60, std::uint32_t id = 1000) {
+void check_stationary(const D& truth) {
   constexpr int N = D::dimension;
   CAPTURE(N);
-  const auto samples = samples_of(truth, count, id);
+  const auto samples = samples_of(truth, 60, 1000);
   const auto fit = sheafnn::rotation::fit<D>(samples);
   double concentration = 0;
   RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
@@ -120,9 +118,8 @@ void check_stationary(const D& truth, std::size_t count = 60, std::uint32_t id =
   // The iteration ends at 1e-11 of a standard error, or where rounding hides what is left: √ε of the likelihood's
   // curvature.
   constexpr double bound = 1e-7;
-  const double n = static_cast<double>(count);
-  CHECK(std::abs(concentration) <= bound * std::sqrt(n * information.concentration));
-  CHECK(turn.norm() <= bound * std::sqrt(n * information.location));
+  CHECK(std::abs(concentration) <= bound * std::sqrt(60 * information.concentration));
+  CHECK(turn.norm() <= bound * std::sqrt(60 * information.location));
 }
 
 /// A sample with integer weights is that sample with repetitions, but for the number of samples it counts as.
@@ -237,19 +234,6 @@ TEST_CASE("fits are stationary points of the likelihood") {
   check_stationary(LeonCayleyDistribution<5>(some_rotation<5>(0), 200.0));
 }
 
-TEST_CASE("Cayley fits to few samples end, at stationary points of the likelihood") {
-  const auto check = [](const auto& truth, std::size_t count) {
-    CAPTURE(count);
-    for (std::uint32_t id = 0; id < 40; ++id) check_stationary(truth, count, 1100 + id);
-  };
-  for (const std::size_t count : {5, 8}) {
-    check(CayleyDistribution<2>(some_rotation<2>(0), 0.8), count);
-    check(CayleyDistribution<3>(some_rotation<3>(0), 0.8), count);
-  }
-  check(CayleyDistribution<4>(some_rotation<4>(0), 0.8), 8);
-  check(CayleyDistribution<5>(some_rotation<5>(0), 0.8), 8);
-}
-
 TEST_CASE("weights") {
   check_weights(CayleyDistribution<3>(some_rotation<3>(0), 0.6));
   check_weights(LeonCayleyDistribution<4>(some_rotation<4>(0), 3));
@@ -341,12 +325,10 @@ TEST_CASE("matrix Fisher fits without a preferred direction have infinite errors
 }
 
 TEST_CASE("weights of any scale, and angles in the tail of a concentrated distribution") {
-  const auto samples = samples_of(CayleyDistribution<3>(some_rotation<3>(0), 0.5), 9, 0);
-  std::vector<double> weights(9, 1.0), many(9, 1.0 / 64 * std::numeric_limits<double>::max());
-  weights[1] *= 2;
-  many[1] *= 2;
-  const auto fit = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, weights);
-  const auto large = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, many);
+  const auto samples = samples_of(CayleyDistribution<3>(some_rotation<3>(0), 0.5), 5, 0);
+  const auto fit = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, std::vector<double>{1, 2, 1, 1, 1});
+  const auto large =
+      sheafnn::rotation::fit<CayleyDistribution<3>>(samples, std::vector<double>{8e307, 16e307, 8e307, 8e307, 8e307});
   CHECK(std::abs(fit.distribution.concentration() - large.distribution.concentration()) <= 1e-14);
   for (const double kappa : {100.0, 1000.0}) {
     const MatrixFisherDistribution<2> d(
@@ -367,12 +349,6 @@ TEST_CASE("what cannot be fitted is refused") {
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(same)), doctest::Contains("nearly) equal rotations"),
                        std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit_moments<D>(same)), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(samples_of(D(some_rotation<3>(0), 0.8), 3, 0))),
-                       doctest::Contains("or of two or three, is not allowed"), std::invalid_argument);
-  // One of five samples with twice the weight: the likelihood grows without bound where M is that sample.
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<D>(samples_of(D(some_rotation<3>(0), 0.5), 5, 0),
-                                                              std::vector<double>{1, 2, 1, 1, 1})),
-                  std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<LeonCayleyDistribution<3>>(same)), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit_moments<LeonCayleyDistribution<3>>(same)),
                   std::invalid_argument);

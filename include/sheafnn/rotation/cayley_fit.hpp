@@ -3,8 +3,8 @@
 ///
 /// With U_i = (I − κY_i)⁻¹(Y_i − κI), Y_i = P_iMᵀ, the likelihood equations say that Ū = Σ w U is symmetric and
 /// has trace 0. In η = artanh κ the information about κ is constant, (N − 1)² v; that about M is ((N − 1)κ/(1 −
-/// κ²))² 2v/N with v = 1 (2 for N = 2). The ascent from the moment estimate is by Fisher's scoring, and by BFGS
-/// where that is slow, with steps halved until the likelihood grows. Source: math, "Fits".
+/// κ²))² 2v/N with v = 1 (2 for N = 2). Fisher's scoring from the moment estimate, with steps halved until the
+/// likelihood grows. Source: math, "Fits".
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,6 @@
 #include "sheafnn/rotation/exponential.hpp"
 #include "sheafnn/rotation/fit.hpp"
 #include "sheafnn/rotation/moment_estimate.hpp"
-#include "sheafnn/rotation/quasi_newton.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
 namespace sheafnn::detail {
@@ -105,14 +104,9 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     double kappa = std::clamp(detail::cayley_concentration<N>(estimate.resultant, estimate.rest), 1e-8,
                               1 - 16 * static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
     double likelihood = detail::cayley_log_likelihood<N>(samples, weights, location, kappa);
-    int iteration = 0, last_steps = 30, restarts = 30;
-    const bool few = N % 2 == 1 && samples.size() <= 3;
-    using Ascent = detail::QuasiNewton<free_parameters>;
-    Ascent ascent;
-    double gain = 1;  // of the likelihood, as the last step promised
-    for (bool moving = true, first = true; moving && last_steps > 0; ++iteration) {
+    int iteration = 0, last_steps = 30;
+    for (bool moving = true; moving && last_steps > 0; ++iteration) {
       if (iteration == max_iterations) {
-        if (gain <= 1e-8) break;
         throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
       }
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
@@ -120,52 +114,36 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
         mean += weights.weight[i] * detail::uniform_behind<double, N>(multiply_nt(samples[i], location), kappa);
       }
       const double scale = (N - 1) * kappa / ((1 - kappa) * (1 + kappa));
-      // One sample's standard errors of φ and η; in their units the score is the step of Fisher's scoring.
-      const double turn_error = 1 / (scale * std::sqrt(2 * twice / N));
-      const double growth_error = 1 / ((N - 1) * std::sqrt(twice));
-      typename Ascent::Vector score;
-      score.template head<location_parameters>() =
-          skew_parameters<double, N>(mean) * (N / (scale * twice) / turn_error);
-      score(location_parameters) = mean.trace() / ((N - 1) * twice) / growth_error;
-      // Scoring goes to the maximum uphill. Where it is slow, BFGS ends what it has begun.
-      const bool scoring = iteration < 50 && score.squaredNorm() > 1e-8;
-      typename Ascent::Vector step = scoring ? score : ascent.direction(score, 1);
-      const double length = std::max(step.squaredNorm(), score.squaredNorm());
+      RotationParameters<double, N> turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
+      double growth = mean.trace() / ((N - 1) * twice);  // of artanh κ
+      // Squared length in units of one sample's standard errors.
+      const double length =
+          (N - 1) * (N - 1) * twice * growth * growth + 2 * twice / N * scale * scale * turn.squaredNorm();
       if (length <= 1e-22) break;
       // So near, differences of the likelihood are rounding, while the score still has digits.
-      gain = step.dot(score);
-      const bool near = gain <= 1e-8 && step.squaredNorm() <= 1e-4;
-      last_steps = near ? last_steps - 1 : 30;
-      const double turn = step.template head<location_parameters>().norm() * turn_error;
-      const double growth = std::abs(step(location_parameters)) * growth_error;
-      step *= std::min({1.0, 1 / turn, 2 / growth});
+      const bool near = length <= 1e-8;
+      if (near) --last_steps;
+      turn *= std::min(1.0, 1 / turn.norm());
+      growth = std::clamp(growth, -2.0, 2.0);
       moving = false;
       for (int halving = 0; halving < 40 && !moving; ++halving) {
-        const RotationParameters<double, N> turned = step.template head<location_parameters>() * turn_error;
-        const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(turned), location);
+        const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(turn), location);
         // tanh(artanh κ + growth)
-        const double rate = std::tanh(step(location_parameters) * growth_error);
-        const double next_kappa = std::max(1e-8, (kappa + rate) / (1 + kappa * rate));
-        refuse_point_mass("fit", next_kappa, 1, few);
+        const double step = std::tanh(growth);
+        const double next_kappa = std::max(1e-8, (kappa + step) / (1 + kappa * step));
+        refuse_point_mass("fit", next_kappa, 1);
         const double value = detail::cayley_log_likelihood<N>(samples, weights, next, next_kappa);
         moving = near || value > likelihood;
         if (moving) {
           location = orthonormalisation_step<double, N>(next);
           kappa = next_kappa;
           likelihood = value;
-          if (!scoring) ascent.took(step);
         }
-        step *= 0.5;
-      }
-      // What was learned of the curvature may be of another place: once more from Fisher's scoring.
-      if (!moving && !first) {
-        ascent = Ascent();
-        moving = first = --restarts > 0;
-      } else {
-        first = false;
+        turn *= 0.5;
+        growth *= 0.5;
       }
     }
-    refuse_point_mass("fit", kappa, scatter, few);
+    refuse_point_mass("fit", kappa, scatter);
     const CayleyDistribution<N, double> fitted(location, kappa);
     const RotationInformation<double> information = fisher_information(fitted);
     return {at(location, kappa),
@@ -180,13 +158,10 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   /// The 1 − κ, in ε, that rounding errors of the entries of equal rotations look like.
   static constexpr int scatter = 2 * N;
 
-  /// The likelihood of two or three samples of an odd N may grow without bound, wherever they are.
-  ///
   /// \param least  of 1 − κ, in ε
-  static void refuse_point_mass(const char* name, double kappa, int least, bool few = false) {
+  static void refuse_point_mass(const char* name, double kappa, int least) {
     require(1 - kappa >= least * static_cast<double>(std::numeric_limits<Scalar>::epsilon()),
-            detail::concat(name, ": samples"),
-            few ? "a set of (nearly) equal rotations, or of two or three," : "a set of (nearly) equal rotations",
+            detail::concat(name, ": samples"), "a set of (nearly) equal rotations",
             "the concentration has no estimate below 1");
   }
   static Distribution at(const SquareMatrix<double, N>& location, double kappa) {

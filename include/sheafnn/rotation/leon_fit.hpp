@@ -20,7 +20,6 @@
 #include "sheafnn/rotation/fit.hpp"
 #include "sheafnn/rotation/leon_distribution.hpp"
 #include "sheafnn/rotation/moment_estimate.hpp"
-#include "sheafnn/rotation/quasi_newton.hpp"
 
 namespace sheafnn::detail {
 
@@ -52,6 +51,35 @@ template <int N>
   }
   return k;
 }
+
+/// Directions of ascent by the BFGS formula for the inverse of minus the Hessian (Nocedal, Wright, Numerical Optimization,
+/// 6.17). Near the log det's singularities, which samples by π from M are, it is far from a multiple of I.
+template <int P>
+class QuasiNewton {
+ public:
+  using Vector = Column<double, P>;
+
+  /// The direction at a point, B times the gradient there. \param scale  B = scale · I at first
+  [[nodiscard]] Vector direction(const Vector& gradient, double scale) {
+    const Vector change = gradient_ - gradient;
+    const double along = step_.dot(change);
+    if (inverse_.size() == 0) {
+      inverse_ = scale * Eigen::MatrixXd::Identity(P, P);
+    } else if (along > 1e-12 * step_.norm() * change.norm()) {
+      const Vector image = inverse_ * change;
+      inverse_ += (1 + change.dot(image) / along) / along * step_ * step_.transpose() -
+                  (image * step_.transpose() + step_ * image.transpose()) / along;
+    }
+    gradient_ = gradient;
+    return inverse_ * gradient;
+  }
+  /// The step that was taken from there.
+  void took(const Vector& step) { step_ = step; }
+
+ private:
+  Eigen::MatrixXd inverse_;  ///< B
+  Vector gradient_ = Vector::Zero(), step_ = Vector::Zero();
+};
 
 }  // namespace sheafnn::detail
 
