@@ -394,7 +394,7 @@ def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
 
 
 def _is_narrow(x: Tensor, outputs: int) -> bool:
-    return max(x.shape[1], outputs) <= _NARROW and x.numel() > 0 and _graphs.device_of(x) < 0
+    return max(x.shape[1], outputs) <= _NARROW and x.is_cpu
 
 
 def _addresses(*arrays: Tensor | None) -> Tuple[int, ...]:
@@ -409,7 +409,7 @@ def _dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     own = x.contiguous(), weight.contiguous(), bias.contiguous()
     output = x.new_empty((x.shape[0], outputs))
     wide = x.dtype == torch.float64
-    _torch.linear(wide, torch.get_num_threads(), *x.shape, outputs, _addresses(*own), output.data_ptr())
+    _torch.linear(wide, torch.get_num_threads(), x.shape[0], x.shape[1], outputs, _addresses(*own), output.data_ptr())
     return output
 
 
@@ -424,11 +424,45 @@ def _dense_linear_backward(x: Tensor, weight: Tensor | None, output_bar: Tensor)
     own = x.contiguous(), None if weight is None else weight.contiguous(), output_bar.contiguous()
     x_bar = None if weight is None else x.new_empty(x.shape)
     weight_bar, bias_bar = x.new_empty((outputs, x.shape[1])), x.new_empty((outputs,))
+    bars = _addresses(x_bar, weight_bar, bias_bar)
     wide = x.dtype == torch.float64
-    _torch.linear_backward(
-        wide, torch.get_num_threads(), *x.shape, outputs, _addresses(*own), _addresses(x_bar, weight_bar, bias_bar)
-    )
+    _torch.linear_backward(wide, torch.get_num_threads(), x.shape[0], x.shape[1], outputs, _addresses(*own), bars)
     return x_bar, weight_bar, bias_bar
+
+
+@torch.library.custom_op("sheafnn::dense_linear", mutates_args=(), device_types=("cpu", "cuda"))
+def dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """:func:`_dense_linear` for compilers, so that eager and compiled calls give the same numbers."""
+    return _dense_linear(x, weight, bias)
+
+
+@dense_linear.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return x.new_empty((x.shape[0], weight.shape[0]))
+
+
+@torch.library.custom_op("sheafnn::dense_linear_backward", mutates_args=(), device_types=("cpu", "cuda"))
+def dense_linear_backward(x: Tensor, weight: Tensor, output_bar: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    x_bar, weight_bar, bias_bar = _dense_linear_backward(x, weight, output_bar)
+    assert x_bar is not None
+    return x_bar, weight_bar, bias_bar
+
+
+@dense_linear_backward.register_fake
+def _(x: Tensor, weight: Tensor, output_bar: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(weight.shape), x.new_empty((weight.shape[0],))
+
+
+def _keep_dense_linear(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(inputs[0], inputs[1])
+
+
+def _differentiate_dense_linear(ctx: Any, output_bar: Tensor) -> Any:
+    x, weight = ctx.saved_tensors
+    return final(torch.ops.sheafnn.dense_linear_backward(x, weight, output_bar), (x, weight, output_bar))
+
+
+dense_linear.register_autograd(_differentiate_dense_linear, setup_context=_keep_dense_linear)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Any]:
@@ -564,7 +598,7 @@ def run_convolution(
     if is_traced(x):
         if x.requires_grad:
             _check_linear(x, weight, bias)
-            h = torch.nn.functional.linear(x, weight, bias)
+            h = torch.ops.sheafnn.dense_linear(x, weight, bias)
         else:
             h = torch.ops.sheafnn.linear(x, weight, bias, keep)[0]
         output, kl, _ = torch.ops.sheafnn.forward(
