@@ -397,8 +397,9 @@ def _is_narrow(x: Tensor, outputs: int) -> bool:
     return max(x.shape[1], outputs) <= _NARROW and x.is_cpu
 
 
-def _addresses(*arrays: Tensor | None) -> Tuple[int, ...]:
-    return tuple(0 if array is None else array.data_ptr() for array in arrays)
+def _addresses(first: Tensor | None, second: Tensor | None, third: Tensor | None) -> Tuple[int, int, int]:
+    x, y, z = (0 if array is None else array.data_ptr() for array in (first, second, third))
+    return x, y, z
 
 
 def _dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
