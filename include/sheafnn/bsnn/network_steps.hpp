@@ -246,7 +246,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     return {};
   }
-  /// The same for encoders, whose values are there before X_{L+1} and are computed again behind it. Null where that takes more
+  /// The same for encoders, whose values are there before X_{L+1} and are computed again after it. Null where that takes more
   /// time than it saves memory.
   [[nodiscard]] S* encoder_memory() {
     constexpr Index large = Index{2} << 20;  // bytes

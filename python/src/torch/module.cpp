@@ -227,30 +227,27 @@ template <class T>
 [[nodiscard]] LinearArrays<T> linear_arrays(const LinearAddresses& of) {
   return {at<T>(std::get<0>(of)), at<T>(std::get<1>(of)), at<T>(std::get<2>(of))};
 }
-/// body(S()) with the type of the numbers.
-template <class Body>
-void with_scalar(bool wide, const Body& body) {
-  wide ? body(double()) : body(float());
-}
 
 /// \param of  x, W and b
 /// \param y   the output
 void linear(bool wide, int threads, Index rows, Index inputs, Index outputs, const LinearAddresses& of,
             std::uintptr_t y) {
   const GilRelease release;
-  with_scalar(wide, [&]<class S>(S) {
+  const auto compute = [&]<class S>() {
     linear_layer<S>(threads, rows, inputs, outputs, linear_arrays<const S>(of), at<S>(y));
-  });
+  };
+  wide ? compute.operator()<double>() : compute.operator()<float>();
 }
 /// \param of    x, W and the derivative of the output
 /// \param bars  derivatives of x, W and b; x 0: not wanted
 void linear_backward(bool wide, int threads, Index rows, Index inputs, Index outputs, const LinearAddresses& of,
                      const LinearAddresses& bars) {
   const GilRelease release;
-  with_scalar(wide, [&]<class S>(S) {
+  const auto compute = [&]<class S>() {
     const auto [x, weight, y_bar] = linear_arrays<const S>(of);
     linear_layer_backward<S>(threads, rows, inputs, outputs, x, weight, y_bar, linear_arrays<S>(bars));
-  });
+  };
+  wide ? compute.operator()<double>() : compute.operator()<float>();
 }
 
 /// Gives a seed and a step, and counts the step in place. \param address  of the two numbers
