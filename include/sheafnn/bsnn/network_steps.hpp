@@ -164,13 +164,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
   ///
   /// \returns the derivative of H
   MatrixView<S> start_backward() {
-    if constexpr (Parts::is_sampled) {
-      if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
-    }
+    const S* more = std::exchange(learner_bar_begun, false) ? learner_bar.data() : nullptr;
     const MatrixView<S> bar = this->complex ? this->complex->backward(execution, this->embedding_bar.data())
                                             : this->embedding_bar_view().rows();
     this->source.finish_backward(execution, this->source_weights(), bar, embedding_work(),
-                                 this->source_weights_bar());
+                                 this->source_weights_bar(), more);
     if (this->stalks) this->stalks->mask(execution, all_nodes(), bar, bar, this->shape.channels);
     return bar;
   }

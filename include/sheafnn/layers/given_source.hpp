@@ -55,7 +55,7 @@ class GivenSource {
   void backward(Execution, const SheafSourceWeights<const S>&, const SheafInput<S>&, double, const MatrixView<S>&,
                 const MatrixView<S>&, const SheafSourceWeights<S>&) {}
   void finish_backward(Execution, const SheafSourceWeights<const S>&, const MatrixView<S>&, const MatrixView<S>&,
-                       const SheafSourceWeights<S>&) {}
+                       const SheafSourceWeights<S>&, const S* = nullptr) {}
 
  private:
   [[nodiscard]] static Index checked_count(const Graph& graph, const GivenMaps<Family>& given, Index sheaves) {

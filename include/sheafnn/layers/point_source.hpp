@@ -81,7 +81,7 @@ class PointSource {
                 const SheafSourceWeights<S>& weights_bar);
 
   void finish_backward(Execution, const SheafSourceWeights<const S>&, const MatrixView<S>&, const MatrixView<S>&,
-                       const SheafSourceWeights<S>&) {}
+                       const SheafSourceWeights<S>&, const S* = nullptr) {}
 
  private:
   PointMap<Family> point_;

@@ -100,8 +100,6 @@ class VariationalSource {
   }
   /// Z, which the learner reads.
   [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
-  /// The next finish_backward() goes back from these derivatives of Z as well, n × h without gaps, which stay till then.
-  void add_to_input_bar(const S* bar) noexcept { more_input_bar_ = bar; }
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
   ///
@@ -138,10 +136,11 @@ class VariationalSource {
   /// Computes the derivatives of the weights and, without a separate encoder, of the embeddings (n × h, added to) from
   /// the derivatives in Q's parameters.
   ///
-  /// \param work  n × h, overwritten
+  /// \param work            n × h, overwritten
+  /// \param more_input_bar  more derivatives of Z to go back from, n × h without gaps; null: none
   void finish_backward(Execution execution, const SheafSourceWeights<const S>& weights,
                        const MatrixView<S>& embedding_bar, const MatrixView<S>& work,
-                       const SheafSourceWeights<S>& weights_bar);
+                       const SheafSourceWeights<S>& weights_bar, const S* more_input_bar = nullptr);
 
  private:
   static constexpr bool defers = requires(Stack & stack) { stack.edge_memory(0); };
@@ -176,7 +175,6 @@ class VariationalSource {
   MatrixView<const S> z_;
   const StalkMasks<S>* stalks_ = nullptr;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
-  const S* more_input_bar_ = nullptr;
   std::vector<Deferred> deferred_;  ///< in the order of their backward passes
   double kl_weight_ = 0;            ///< of the backward pass
   bool defers_ = false;             ///< does it defer sheaves?
@@ -326,7 +324,8 @@ void VariationalSource<Posterior, S, Maps>::finish_backward(Execution execution,
                                                             const SheafSourceWeights<const S>& weights,
                                                             const MatrixView<S>& embedding_bar,
                                                             const MatrixView<S>& work,
-                                                            const SheafSourceWeights<S>& weights_bar) {
+                                                            const SheafSourceWeights<S>& weights_bar,
+                                                            const S* more_input_bar) {
   if constexpr (is_around_given<Posterior>) {
     if (labelled_) {
       end_posterior(execution, *labelled_);
@@ -339,8 +338,8 @@ void VariationalSource<Posterior, S, Maps>::finish_backward(Execution execution,
   learner_.set_edge_weights_bar(gradient().weight_bar);
   learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
                     !encoder_);
-  if (const S* more = std::exchange(more_input_bar_, nullptr); more != nullptr) {
-    detail::add_array(execution, z_.rows() * z_.columns(), more, (encoder_ ? work : embedding_bar).data());
+  if (more_input_bar != nullptr) {
+    detail::add_array(execution, z_.rows() * z_.columns(), more_input_bar, (encoder_ ? work : embedding_bar).data());
   }
   if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
 }
