@@ -109,7 +109,7 @@ def epochs(graph: Graph, setting: Setting, samples: int) -> Callable[[int], tupl
     ops = Operations(graph)
     labels = jnp.asarray(graph.labels, jnp.int32)
     train, validation, test = (jnp.asarray(nodes, jnp.int32) for nodes in (graph.train, graph.validation, graph.test))
-    rate, decay, beta1, beta2 = 0.01, 5e-4, 0.9, 0.999
+    rate, decay, beta1, beta2 = anchor_network.LEARNING_RATE, 5e-4, 0.9, 0.999
 
     def loss_of(parameters: Arrays, key: Any, weight: Any) -> Any:
         outputs, kl = anchor_network.forward(ops, setting, parameters, [Draws(key, True)])

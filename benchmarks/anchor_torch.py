@@ -157,7 +157,7 @@ def epochs_of(graph: Graph, ops: Operations, forward: Callable[..., Any], number
     """Epochs of the network forward(parameters, passes), whose passes are of draws(training)."""
     labels, train, validation, test = (torch.from_numpy(a) for a in (graph.labels, graph.train, graph.validation, graph.test))
     parameters = {name: torch.tensor(value, dtype=torch.float32, requires_grad=True) for name, value in numbers.items()}
-    adam = torch.optim.Adam(parameters.values(), lr=0.01, weight_decay=5e-4, fused=True)
+    adam = torch.optim.Adam(parameters.values(), lr=anchor_network.LEARNING_RATE, weight_decay=5e-4, fused=True)
 
     def loss_of(weight: Any) -> Any:
         outputs, kl = forward(parameters, [draws(True)])
