@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
-#include <utility>
 
 namespace python {
 

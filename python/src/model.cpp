@@ -10,16 +10,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sheafnn/bsnn/any_target_loss.hpp>
 #include <sheafnn/bsnn/epoch_report.hpp>
 #include <sheafnn/bsnn/prediction.hpp>

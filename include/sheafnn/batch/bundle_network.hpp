@@ -3,7 +3,6 @@
 /// powers: expansions that decompose the Laplacian are refused.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>

@@ -8,8 +8,6 @@
 /// X̃ is the input after dropout and X₁ the first layer's. Features as in feature_kernels.hpp.
 #pragma once
 
-#include <cstdint>
-
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/batch/laplacian_kernels.hpp"

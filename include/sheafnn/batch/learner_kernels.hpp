@@ -3,8 +3,6 @@
 /// math: "First sheaf-learner layer, cheaply". For one network: layers/sheaf_learner.hpp.
 #pragma once
 
-#include <cmath>
-
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/tile.hpp"

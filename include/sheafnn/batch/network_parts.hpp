@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>

@@ -5,7 +5,6 @@
 /// (layers/labelled_spread.hpp). Raw outputs are then its product with a matrix that has a 1 at the label of each pair.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <type_traits>
 #include <vector>

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
 
 #include "sheafnn/bsnn/cooperative_parts.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"

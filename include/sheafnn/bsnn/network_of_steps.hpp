@@ -3,8 +3,6 @@
 /// and of flows take embeddings from outside as well.
 #pragma once
 
-#include <utility>
-
 #include "sheafnn/bsnn/network_passes.hpp"
 
 namespace sheafnn::detail {

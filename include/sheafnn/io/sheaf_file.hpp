@@ -20,7 +20,6 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"

@@ -11,7 +11,6 @@
 /// node_learner.hpp.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 

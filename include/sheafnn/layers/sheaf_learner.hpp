@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
