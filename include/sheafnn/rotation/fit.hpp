@@ -10,6 +10,7 @@
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <span>
+#include <stdexcept>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -38,6 +39,31 @@ namespace sheafnn::detail {
 [[nodiscard]] inline double normal_radius(const char* name, int q, double level) {
   require(level > 0 && level < 1, concat(name, ": level"), level, "must be in (0, 1)");
   return std::sqrt(2 * boost::math::gamma_p_inv(0.5 * q, level));
+}
+
+/// Climbs a likelihood until its steps are of rounding's size.
+///
+/// \param direction  direction(): chooses a step, and returns its squared length in units of one sample's standard errors
+/// \param move       move(part, near): takes this part of the step if that is up, or in any case if `near`, where differences of
+///                   the likelihood are rounding, while the score still has digits. \returns whether it did
+/// \returns the number of steps \throws std::runtime_error  the iteration does not end
+template <class Direction, class Move>
+[[nodiscard]] int climb(const Direction& direction, const Move& move) {
+  constexpr int max_iterations = 1000;
+  int iteration = 0, last_steps = 30;
+  for (bool moving = true; moving && last_steps > 0; ++iteration) {
+    if (iteration == max_iterations) {
+      throw std::runtime_error(concat("fit: no convergence within ", max_iterations, " iterations"));
+    }
+    const double length = direction();
+    if (!(length > 1e-22)) break;
+    const bool near = length <= 1e-8;
+    if (near) --last_steps;
+    moving = false;
+    double part = 1;
+    for (int halving = 0; halving < 40 && !moving; ++halving, part *= 0.5) moving = move(part, near);
+  }
+  return iteration;
 }
 
 /// The interval of a concentration in [0, 1) or, with `below_one` false, in [0, ∞).
