@@ -47,6 +47,13 @@ class GilRelease {
   bool before_end_;
 };
 
+/// What call() returns, without the lock.
+template <class Call>
+auto without_lock(const Call& call) {
+  const GilRelease release;
+  return call();
+}
+
 /// With the lock in its scope.
 class GilAcquire {
  public:
