@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sheafnn/batch/execution.hpp"
-#include "sheafnn/batch/incidence_learner_kernels.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/sparse_product.hpp"
