@@ -86,10 +86,6 @@ struct InitialMixBackward {
   S* first_bar;  ///< X̄₁
   S *z_bar, *r_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;
     const FeatureShape<S>& shape = mixing.shape;
