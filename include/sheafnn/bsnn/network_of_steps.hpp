@@ -53,8 +53,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   NetworkOfSteps(const Model&, const GraphOf<Model>&&, const NodeFeatures&, Execution = {}) = delete;  // dangle
 
   /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
-  [[nodiscard]] const auto& sheaf_source() const noexcept requires requires(const Steps& steps) { steps.source; }
-  { return steps_.source; }
+  [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
 
   /// X_{l+1} after l layers of the last draw, valid until the next pass. It is X_1 for l = 0. Which nodes it has after the last
   /// layer, Network says.
