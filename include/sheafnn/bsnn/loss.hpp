@@ -228,8 +228,8 @@ void add_predictions(const MatrixView<S>& outputs, const NodeSelection& rows,
 }
 
 /// What losses of numbers or labels share, n × k with NaN or −1 where unknown. Own::entry(outputs, row, c, y, slope) returns
-/// the loss of the target y in column c, and calls slope(column, derivative) for the outputs that it depends on, or
-/// slope(column, factor, factor). Unchecked: as for Classification (losses.hpp).
+/// the loss of the target y in column c. For each output that it depends on, it calls slope(column, derivative). The derivative
+/// may be given as two factors. Unchecked: as for Classification (losses.hpp).
 template <class Own, class T>
 class EntryLoss {
  public:

@@ -21,8 +21,8 @@
 
 namespace sheafnn::layers {
 
-/// Weighted sums, over the arcs of a node, of the features that the transports Q_uv = F_aᵀ F_rev of a sheaf carry to it, with a
-/// weight for every arc. If transports are blocks of I − Δ, they are scaled by S on both sides. Works on tiles T of channels.
+/// Weighted sums, over the arcs of a node, of the features that the transports Q_uv = F_aᵀ F_rev of a sheaf carry to it. Every
+/// arc has a weight. If transports are blocks of I − Δ, they are scaled by S on both sides. Works on tiles T of channels.
 template <RestrictionMapFamily Family, class S>
 class ArcTransports {
   using Sizes = BlockSizes<Family>;

@@ -44,8 +44,8 @@ namespace sheafnn::detail {
 /// Climbs a likelihood until its steps are of rounding's size.
 ///
 /// \param direction  direction(): chooses a step, and returns its squared length in units of one sample's standard errors
-/// \param move       move(part, near): takes this part of the step if that is up, or in any case if `near`, where differences of
-///                   the likelihood are rounding, while the score still has digits. \returns whether it did
+/// \param move       move(part, near): takes this part of the step if that is up, or if `near`. So near, differences of the
+///                   likelihood are rounding, while the score still has digits. Returns whether it did
 /// \returns the number of steps \throws std::runtime_error  the iteration does not end
 template <class Direction, class Move>
 [[nodiscard]] int climb(const Direction& direction, const Move& move) {
