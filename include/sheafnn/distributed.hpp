@@ -8,7 +8,6 @@
 #include "sheafnn/distributed/cluster_training.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
-#include "sheafnn/distributed/distributed_hypergraph.hpp"
 #include "sheafnn/distributed/environment.hpp"
 #include "sheafnn/distributed/folder_partition.hpp"
 #include "sheafnn/distributed/folder_writer.hpp"

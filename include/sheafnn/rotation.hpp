@@ -19,7 +19,6 @@
 #include "sheafnn/rotation/cayley_transform.hpp"
 #include "sheafnn/rotation/centred_cayley.hpp"
 #include "sheafnn/rotation/compare_fits.hpp"
-#include "sheafnn/rotation/confidence.hpp"
 #include "sheafnn/rotation/euler.hpp"
 #include "sheafnn/rotation/expectation_maximisation.hpp"
 #include "sheafnn/rotation/exponential.hpp"

@@ -8,7 +8,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -31,7 +30,6 @@
 #include <sheafnn/io/text_dataset.hpp>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -20,14 +20,15 @@ namespace python {
 
 using sheafnn::Index;
 
-/// \param pairs  m × 2
-[[nodiscard]] inline std::vector<sheafnn::Edge> make_edges(Index nodes, const Input<std::int64_t>& pairs) {
+/// \param pairs  m × 2 \param name  what messages call them
+[[nodiscard]] inline std::vector<sheafnn::Edge> make_edges(Index nodes, const Input<std::int64_t>& pairs,
+                                                           const char* name = "edges") {
   const std::span<const std::int64_t> numbers = span_of(pairs);
-  sheafnn::require(numbers.size() % 2 == 0, "edges", numbers.size(), "must be pairs of node numbers");
+  sheafnn::require(numbers.size() % 2 == 0, name, numbers.size(), "must be pairs of node numbers");
   std::vector<sheafnn::Edge> edges(numbers.size() / 2);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] < 0 || numbers[i] >= nodes) {
-      sheafnn::throw_invalid_argument(sheafnn::detail::concat("edges[", i / 2, ", ", i % 2, "]"), numbers[i],
+      sheafnn::throw_invalid_argument(sheafnn::detail::concat(name, "[", i / 2, ", ", i % 2, "]"), numbers[i],
                                       sheafnn::detail::concat("a node number must be between 0 and ", nodes - 1));
     }
     (i % 2 == 0 ? edges[i / 2].u : edges[i / 2].v) = static_cast<std::int32_t>(numbers[i]);

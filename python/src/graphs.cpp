@@ -7,7 +7,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -186,11 +185,8 @@ nb::tuple train(const GraphSet& set, const SplitArrays& parts, std::string_view 
   options.train.seed = seed;
   Supervisor supervisor(report, options.train.epochs, keep_interrupted);
   options.train.on_epoch = std::ref(supervisor);
-  graph_program::Outcome outcome;
-  {
-    const GilRelease release;
-    outcome = entry.train({set, split, options.network, options.train, model == "bsnn"});
-  }
+  graph_program::Outcome outcome =
+      without_lock([&] { return entry.train({set, split, options.network, options.train, model == "bsnn"}); });
   supervisor.check_signals();
   return nb::make_tuple(GraphModel("trained model", std::move(outcome.checkpoint)),
                         figures_of(outcome.result, outcome.parameters, supervisor.interrupted()),
@@ -242,20 +238,14 @@ void bind_graphs(nb::module_& module) {
       .def_prop_ro("outputs", [](const GraphModel& model) { return model.options().classes; })
       .def("predict",
            [](const GraphModel& model, const GraphSet& set, Index samples, std::uint64_t seed, int threads) {
-             sheafnn::Prediction p;
-             {
-               const GilRelease release;
-               p = model.predict(set, {.samples = samples, .seed = seed, .threads = threads});
-             }
+             const sheafnn::Prediction p = without_lock(
+                 [&] { return model.predict(set, {.samples = samples, .seed = seed, .threads = threads}); });
              return prediction_of(p, static_cast<std::size_t>(p.class_count));
            })
       .def("sample_numbers",
            [](const GraphModel& model, const GraphSet& set, Index samples, std::uint64_t seed, int threads) {
-             std::vector<double> values;
-             {
-               const GilRelease release;
-               values = model.sample_numbers(set, {.samples = samples, .seed = seed, .threads = threads});
-             }
+             std::vector<double> values = without_lock(
+                 [&] { return model.sample_numbers(set, {.samples = samples, .seed = seed, .threads = threads}); });
              const auto graphs = static_cast<std::size_t>(set.graph_count());
              const auto outputs = static_cast<std::size_t>(model.options().classes);
              const std::size_t drawn = values.size() / (graphs * outputs);

@@ -135,19 +135,17 @@ nb::tuple train(const HypergraphDataset& data, std::size_t split, std::string_vi
   Supervisor supervisor(std::move(report), train.epochs, false);
   train.on_epoch = [&](const sheafnn::EpochReport& epoch) { return supervisor(epoch); };
   sheafnn::TrainResult result;
-  programs::TrainOutcome outcome;
-  {
-    const GilRelease release;
-    outcome = programs::find_model(model, maps, stalk_dimension)
-                  .train({.data = data,
-                          .split = data.splits[split],
-                          .model = networks,
-                          .train = train,
-                          .bayesian = model == kind.bayesian,
-                          .seed = seed,
-                          .keep = {.model = true}},
-                         result);
-  }
+  programs::TrainOutcome outcome = without_lock([&] {
+    return programs::find_model(model, maps, stalk_dimension)
+        .train({.data = data,
+                .split = data.splits[split],
+                .model = networks,
+                .train = train,
+                .bayesian = model == kind.bayesian,
+                .seed = seed,
+                .keep = {.model = true}},
+               result);
+  });
   const nb::dict figures = figures_of(result, outcome.parameters, false);
   return nb::make_tuple(HypergraphModel("trained model", std::move(outcome.checkpoint)), figures);
 }
@@ -177,22 +175,15 @@ void bind_hypergraph(nb::module_& module) {
       .def_prop_ro("given_columns", &HypergraphModel::given_columns)
       .def("outputs",
            [](const HypergraphModel& model, const HypergraphDataset& data, std::uint64_t seed) {
-             std::vector<double> values;
-             {
-               const GilRelease release;
-               values = model.outputs(data, seed);
-             }
+             std::vector<double> values = without_lock([&] { return model.outputs(data, seed); });
              const auto classes = static_cast<std::size_t>(model.classes());
              const std::size_t rows = values.size() / classes;
              return to_numpy(std::move(values), {rows, classes});
            })
       .def("predict", [](const HypergraphModel& model, const HypergraphDataset& data, Index samples,
                          std::uint64_t seed, int threads) {
-        sheafnn::Prediction p;
-        {
-          const GilRelease release;
-          p = model.predict(data, {.samples = samples, .seed = seed, .threads = threads});
-        }
+        const sheafnn::Prediction p = without_lock(
+            [&] { return model.predict(data, {.samples = samples, .seed = seed, .threads = threads}); });
         return prediction_of(p, static_cast<std::size_t>(p.class_count));
       });
   module.def("make_hypergraph", &make_hypergraph);

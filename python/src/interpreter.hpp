@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
-#include <utility>
 
 namespace python {
 
@@ -47,6 +46,13 @@ class GilRelease {
   PyThreadState* state_;
   bool before_end_;
 };
+
+/// What call() returns, without the lock.
+template <class Call>
+auto without_lock(const Call& call) {
+  const GilRelease release;
+  return call();
+}
 
 /// With the lock in its scope.
 class GilAcquire {

@@ -71,20 +71,6 @@ class LinkModel : public Checkpoint {
   links_program::PairTask task_;
 };
 
-/// \param pairs  T × 2
-std::vector<sheafnn::Edge> pairs_of(const Input<std::int64_t>& pairs, Index nodes) {
-  std::vector<sheafnn::Edge> r(pairs.size() / 2);
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const std::int64_t node = pairs.data()[i];
-    if (node < 0 || node >= nodes) {
-      sheafnn::throw_invalid_argument(sheafnn::detail::concat("pairs[", i / 2, ", ", i % 2, "]"), node,
-                                      sheafnn::detail::concat("a node number must be between 0 and ", nodes - 1));
-    }
-    (i % 2 == 0 ? r[i / 2].u : r[i / 2].v) = static_cast<std::int32_t>(node);
-  }
-  return r;
-}
-
 /// The ranking of links among the other pairs, by probability; empty without links or without other pairs.
 nb::dict rank_figures(const std::vector<double>& links, const std::vector<double>& negatives,
                       const std::vector<Index>& hits) {
@@ -195,7 +181,7 @@ nb::tuple train(const Dataset& data, const std::string& targets, std::string_vie
 template <class Predict>
 auto without_interpreter(const Dataset& data, const Input<std::int64_t>& pairs, Index samples, std::uint64_t seed,
                          int threads, const Predict& predict) {
-  const std::vector<sheafnn::Edge> own = pairs_of(pairs, data.node_count());
+  const std::vector<sheafnn::Edge> own = make_edges(data.node_count(), pairs, "pairs");
   const GilRelease release;
   return predict(own, sheafnn::PredictOptions{.samples = samples, .seed = seed, .threads = threads});
 }

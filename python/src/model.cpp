@@ -10,16 +10,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sheafnn/bsnn/any_target_loss.hpp>
 #include <sheafnn/bsnn/epoch_report.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
@@ -138,19 +135,17 @@ programs::TrainOutcome train_on_cpu(const Dataset& data, const sheafnn::Split& s
   const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
   settings.training.seed = seed;
   settings.training.on_epoch = std::ref(supervisor);
-  programs::TrainOutcome outcome;
-  {
-    const GilRelease release;
-    outcome = entry.train({.data = data,
-                           .split = split,
-                           .model = settings.network,
-                           .train = settings.training,
-                           .bayesian = programs::is_bayesian(model),
-                           .seed = seed,
-                           .keep = keep,
-                           .loss = loss},
-                          result);
-  }
+  programs::TrainOutcome outcome = without_lock([&] {
+    return entry.train({.data = data,
+                        .split = split,
+                        .model = settings.network,
+                        .train = settings.training,
+                        .bayesian = programs::is_bayesian(model),
+                        .seed = seed,
+                        .keep = keep,
+                        .loss = loss},
+                       result);
+  });
   supervisor.check_signals();
   return outcome;
 }
@@ -396,11 +391,8 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
     models.push_back({name, &entry, programs::is_bayesian(own), s.network, s.training});
   };
   const std::vector<programs::LeftOut> left_out = programs::for_settings("search", seconds, add);
-  sheafnn::SearchResult result;
-  {
-    const GilRelease release;
-    result = programs::search_models(models, data, splits, {.seconds = seconds});
-  }
+  const sheafnn::SearchResult result =
+      without_lock([&] { return programs::search_models(models, data, splits, {.seconds = seconds}); });
   supervisor.check_signals();
   nb::list rows;
   for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
@@ -451,22 +443,16 @@ void bind_model(nb::module_& module) {
       .def("predict",
            [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed, std::uint32_t epoch,
               int threads) {
-             sheafnn::Prediction p;
-             {
-               const GilRelease release;
-               p = model.predict(data, {samples, seed, epoch, threads});
-             }
+             const sheafnn::Prediction p =
+                 without_lock([&] { return model.predict(data, {samples, seed, epoch, threads}); });
              return prediction_of(p, static_cast<std::size_t>(p.class_count));
            })
       .def("predict_targets", &predict_targets)
       .def("target_intervals", &target_intervals)
       .def("learned", [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed,
                          std::uint32_t epoch, int threads, Index layer) {
-        sheafnn::io::Bytes bytes;
-        {
-          const GilRelease release;
-          bytes = model.learned(data, {samples, seed, epoch, threads}, layer).bytes();
-        }
+        const sheafnn::io::Bytes bytes =
+            without_lock([&] { return model.learned(data, {samples, seed, epoch, threads}, layer).bytes(); });
         return nb::bytes(bytes.data(), bytes.size());
       });
   std::vector<std::string_view> on_graphs(programs::model_names.begin(), programs::model_names.end());

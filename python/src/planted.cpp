@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/sheaf/planted_by_name.hpp>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -37,11 +37,10 @@ template <template <int, class> class D>
   return with_dimension(dimension_of(samples), [&]<int N>() {
     using Own = D<N, double>;
     const auto rotations = load_all<N>(samples);
-    const auto fit = [&] {
-      const GilRelease release;
+    const auto fit = without_lock([&] {
       return moments ? sheafnn::rotation::fit_moments<Own>(rotations, span_of(weights))
                      : sheafnn::rotation::fit<Own>(rotations, span_of(weights));
-    }();
+    });
     nb::dict d = parameters_of(fit.distribution);
     d["location_error"] = fit.location_error;
     d["concentration_error"] = fit.concentration_error;

@@ -60,10 +60,8 @@ template <template <int, class> class D>
 [[nodiscard]] nb::dict fit_parameters(const Input<double>& samples, const Input<double>& weights) {
   return with_plane_or_space(dimension_of(samples), [&]<int N>() {
     const auto rotations = load_all<N>(samples);
-    const auto fit = [&] {
-      const GilRelease release;
-      return sheafnn::rotation::fit<D<N, double>>(rotations, span_of(weights));
-    }();
+    const auto fit = without_lock(
+        [&] { return sheafnn::rotation::fit<D<N, double>>(rotations, span_of(weights)); });
     nb::dict d = parameters_of(fit.distribution);
     add_common(d, fit);
     return d;

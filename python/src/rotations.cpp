@@ -40,14 +40,28 @@ template <class F>
 [[nodiscard]] Output<double> matrix_by_matrix(const char* name, const Input<double>& matrices, const F& f) {
   return with_dimension(dimension_of(matrices), [&]<int N>() {
     std::vector<double> r(matrices.size());
-    {
-      const GilRelease release;
+    without_lock([&] {
       for_each_matrix(name, r.size() / (N * N), [&](std::size_t i) {
         store<N>(f.template operator()<N>(load<N>(matrices.data() + i * N * N)), r.data() + i * N * N);
       });
-    }
+    });
     return to_numpy(std::move(r), {matrices.size() / (N * N), N, N});
   });
+}
+
+/// The number of matrices. \throws std::invalid_argument  matrices of another size than the distribution's
+std::size_t count_of(const Distribution& d, const Input<double>& matrices) {
+  const Index n = d.dimension();
+  sheafnn::require(dimension_of(matrices) == n, "rotations", matrices.shape(matrices.ndim() - 1),
+                   sheafnn::detail::concat("must be matrices of ", n, " rows and columns"));
+  return matrices.size() / static_cast<std::size_t>(n * n);
+}
+/// A matrix of the distribution. \tparam Write  writes it
+template <void (Distribution::*Write)(double*) const>
+auto matrix_of(const Distribution& d) {
+  std::vector<double> r(static_cast<std::size_t>(d.dimension() * d.dimension()));
+  (d.*Write)(r.data());
+  return matrix_array(std::move(r), d.dimension());
 }
 
 }  // namespace
@@ -57,29 +71,17 @@ void bind_rotations(nb::module_& module) {
       .def_prop_ro("dimension", &Distribution::dimension)
       .def("log_density",
            [](const Distribution& d, const Input<double>& matrices) {
-             const Index n = d.dimension();
-             sheafnn::require(dimension_of(matrices) == n, "rotations", matrices.shape(matrices.ndim() - 1),
-                              sheafnn::detail::concat("must be matrices of ", n, " rows and columns"));
-             std::vector<double> r(matrices.size() / static_cast<std::size_t>(n * n));
-             {
-               const GilRelease release;
-               d.log_density(matrices.data(), r.size(), r.data());
-             }
-             const std::size_t count = r.size();
+             const std::size_t count = count_of(d, matrices);
+             std::vector<double> r(count);
+             without_lock([&] { d.log_density(matrices.data(), count, r.data()); });
              return to_numpy(std::move(r), {count});
            })
       .def("score",
            [](const Distribution& d, const Input<double>& matrices) {
-             const Index n = d.dimension();
-             sheafnn::require(dimension_of(matrices) == n, "rotations", matrices.shape(matrices.ndim() - 1),
-                              sheafnn::detail::concat("must be matrices of ", n, " rows and columns"));
-             const std::size_t count = matrices.size() / static_cast<std::size_t>(n * n);
-             const auto parameters = static_cast<std::size_t>(n * (n - 1) / 2);
+             const std::size_t count = count_of(d, matrices);
+             const auto parameters = static_cast<std::size_t>(d.dimension() * (d.dimension() - 1) / 2);
              std::vector<double> r(count * parameters);
-             {
-               const GilRelease release;
-               d.score(matrices.data(), count, r.data());
-             }
+             without_lock([&] { d.score(matrices.data(), count, r.data()); });
              return to_numpy(std::move(r), {count, parameters});
            })
       .def("draw",
@@ -87,24 +89,11 @@ void bind_rotations(nb::module_& module) {
              const auto n = static_cast<std::size_t>(d.dimension());
              sheafnn::require(count <= 0xffffffffU, "size", count, "must be at most 4294967295");
              std::vector<double> r(count * n * n);
-             {
-               const GilRelease release;
-               d.draw(seed, count, r.data());
-             }
+             without_lock([&] { d.draw(seed, count, r.data()); });
              return to_numpy(std::move(r), {count, n, n});
            })
-      .def("mean",
-           [](const Distribution& d) {
-             std::vector<double> r(static_cast<std::size_t>(d.dimension() * d.dimension()));
-             d.mean(r.data());
-             return matrix_array(std::move(r), d.dimension());
-           })
-      .def("location",
-           [](const Distribution& d) {
-             std::vector<double> r(static_cast<std::size_t>(d.dimension() * d.dimension()));
-             d.location(r.data());
-             return matrix_array(std::move(r), d.dimension());
-           })
+      .def("mean", &matrix_of<&Distribution::mean>)
+      .def("location", &matrix_of<&Distribution::location>)
       .def("entropy", &Distribution::entropy)
       .def("kl_to_uniform", &Distribution::kl_to_uniform)
       .def("mean_resultant", &Distribution::mean_resultant);

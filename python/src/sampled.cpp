@@ -110,12 +110,10 @@ nb::tuple train(const Data& data, std::size_t split_number, const std::string& m
   options.train.seed = seed;
   Supervisor supervisor(report, options.train.epochs, keep_interrupted);
   options.train.on_epoch = std::ref(supervisor);
-  programs::NetworkOutcome outcome;
-  {
-    const GilRelease release;
-    outcome = entry.train_on_samples({WatchedRows(rows, supervisor), data.name, split, options.network,
-                                      options.sampling, options.train, programs::is_bayesian(model)});
-  }
+  programs::NetworkOutcome outcome = without_lock([&] {
+    return entry.train_on_samples({WatchedRows(rows, supervisor), data.name, split, options.network,
+                                   options.sampling, options.train, programs::is_bayesian(model)});
+  });
   supervisor.check_signals();
   return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
                         figures_of(outcome.result, outcome.parameters, supervisor.interrupted()),
@@ -133,15 +131,13 @@ nb::dict predict(const Model& model, const Data& data, const Input<std::int32_t>
     const auto& rows = rows_of(own);
     return model.predict_on_samples(WatchedRows(rows, supervisor), span_of(nodes), drawn, options);
   };
-  sheafnn::Prediction p;
-  {
-    const GilRelease release;
+  const sheafnn::Prediction p = without_lock([&] {
     if constexpr (std::is_same_v<Data, Dataset>) {
-      p = model.with_own_names(data, predict_with);
+      return model.with_own_names(data, predict_with);
     } else {
-      p = predict_with(data);
+      return predict_with(data);
     }
-  }
+  });
   supervisor.check_signals();
   return prediction_of(p, static_cast<std::size_t>(p.class_count));
 }

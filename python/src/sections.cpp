@@ -6,7 +6,6 @@
 #include <sheafnn/sheaf/approximate_sections.hpp>
 #include <sheafnn/sheaf/eigenpairs.hpp>
 #include <sheafnn/sheaf/harmonic.hpp>
-#include <type_traits>
 
 #include "interpreter.hpp"
 #include "models/decompositions.hpp"

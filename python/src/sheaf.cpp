@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "given_sheaf.hpp"
 #include "interpreter.hpp"

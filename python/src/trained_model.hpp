@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "checkpoint.hpp"
 #include "models/registry.hpp"

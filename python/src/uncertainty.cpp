@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <sheafnn/core/names.hpp>
@@ -18,7 +17,6 @@
 #include <sheafnn/uncertainty/rejection.hpp>
 #include <sheafnn/uncertainty/sampling.hpp>
 #include <sheafnn/uncertainty/temperature.hpp>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -119,10 +119,6 @@ struct AttentionMixBackward {
   const S* node_bar;    ///< s̄ and t̄
   const S* source_bar;  ///< in the place of t̄ q; null: scores are not transported
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;
     const FeatureShape<S>& shape = mixing.shape;

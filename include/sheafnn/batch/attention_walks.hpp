@@ -144,9 +144,6 @@ struct ScaleFeatures {
   const S* x;
   S* out;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = AttentionScaling<Family, S>::max_coordinates;
     Tile<S> value[max_coordinates], scaled[max_coordinates];
@@ -236,9 +233,6 @@ struct AttentionEndBackward {
   S* m_bar;
   S* r_bar;  ///< null: it is M̄
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = AttentionScaling<Family, S>::max_coordinates;
     Tile<S> value[max_coordinates], bar[max_coordinates];

@@ -52,9 +52,6 @@ struct EnterBundle {
   const S* z;
   S* rotated;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return maps.shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> in[D], out[D];
     load_stalk(maps.shape, at, z, in);
@@ -71,9 +68,6 @@ struct LeaveBundle {
   const S* v;
   S* out;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return maps.shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> in[D], value[D], slope;
     load_stalk(maps.shape, at, v, in);
@@ -94,9 +88,6 @@ struct LeaveBundleBackward {
   const S *v, *x_bar;
   S *g, *v_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return maps.shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> in[D], value[D], slope;
     load_stalk(maps.shape, at, v, in);
@@ -119,9 +110,6 @@ struct EnterBundleBackward {
   bool add;
   S* z_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return maps.shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> in[D], value[D];
     load_stalk(maps.shape, at, r_bar, in);

@@ -108,10 +108,6 @@ struct MeanMixBackward {
   const S* degree;
   S* share_bar;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;
     const Tile<S> share(kernels::mean_share(degree[at.node]));

@@ -83,13 +83,18 @@ struct ItemOfGroup {
 };
 /// A kernel may have `place(item, group)`, which reads no result of another kernel: indices of an item, and what
 /// the arrays of the graph say. Its other functions then get the place instead of the item and the group. A device
-/// finds the place while the kernel before still runs. Of kernels that are called with a place of their `shape` it is that.
+/// finds the place while the kernel before still runs. Of kernels that are called with a place of their `shape`, or of the `shape` of
+/// their `mixing` or `maps`, it is that.
 template <class Kernel>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto place_of(const Kernel& kernel, Index item, Index group) {
   if constexpr (requires { kernel.place(item, group); }) {
     return kernel.place(item, group);
   } else if constexpr (requires { kernel(kernel.shape.place(item, group)); }) {
     return kernel.shape.place(item, group);
+  } else if constexpr (requires { kernel(kernel.mixing.shape.place(item, group)); }) {
+    return kernel.mixing.shape.place(item, group);
+  } else if constexpr (requires { kernel(kernel.maps.shape.place(item, group)); }) {
+    return kernel.maps.shape.place(item, group);
   } else {
     return ItemOfGroup{item, group};
   }

@@ -80,10 +80,6 @@ struct StageMixBackward {
   kernels::StageSum<S> start;  ///< what is added to x̄⁺
   S* x_bar;                    ///< x̄⁺, which becomes x̄; null at other stages
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     Tile<S> bar[MixBackward<Family, S>::max_coordinates];
     mixing.through_mixing(at, bar);

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
-#include <type_traits>
 
 #include "sheafnn/batch/hypergraph_kernels.hpp"
 #include "sheafnn/batch/hypergraph_selection.hpp"

@@ -45,9 +45,6 @@ struct PairImages {
   const S* x;
   S* image;
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return shape.place(item, instance);
-  }
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int D = Family::stalk_dimension;
     const std::uint32_t f = shape.stride();

@@ -8,8 +8,6 @@
 /// X̃ is the input after dropout and X₁ the first layer's. Features as in feature_kernels.hpp.
 #pragma once
 
-#include <cstdint>
-
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/batch/laplacian_kernels.hpp"
@@ -87,10 +85,6 @@ struct InitialMixBackward {
   bool add;      ///< to first_bar, instead of setting it
   S* first_bar;  ///< X̄₁
   S *z_bar, *r_bar;
-
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.shape.place(item, instance);
-  }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;

@@ -294,10 +294,6 @@ struct EquationMixBackward {
   MixBackward<Family, S> mixing;
   const S* minus_direct;  ///< of equations that read X
 
-  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
-    return mixing.shape.place(item, instance);
-  }
-
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;
     Tile<S> bar[max_coordinates];

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/execution.hpp"

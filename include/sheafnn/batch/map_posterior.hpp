@@ -1,6 +1,6 @@
 /// \file
 /// BatchMapPosterior: the distributions of maps that learners on nodes predict, of all runs of a batch: samples of them, their
-/// KL, and the derivatives. Kinds of maps: bundle_posterior.hpp, node_posterior.hpp.
+/// KL, and the derivatives. Kinds of maps: bundle_network.hpp, cooperative_network.hpp.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,6 @@
 /// and its backward pass (for one network layers/sage_pair.hpp, which has the formulas).
 #pragma once
 
-#include <algorithm>
 #include <optional>
 
 #include "sheafnn/batch/activated_linear.hpp"

@@ -5,13 +5,11 @@
 /// (layers/labelled_spread.hpp). Raw outputs are then its product with a matrix that has a 1 at the label of each pair.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <type_traits>
 #include <vector>
 
 #include "sheafnn/batch/execution.hpp"
-#include "sheafnn/batch/incidence_learner_kernels.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/sparse_product.hpp"

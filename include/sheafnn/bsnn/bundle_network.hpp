@@ -20,7 +20,9 @@
 
 namespace sheafnn {
 
-/// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
+/// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it. If the expansion is
+/// `spectral`, the constructor computes the eigenpairs, and throws std::runtime_error if they do not converge. On a part of a
+/// graph all parts make their networks.
 template <int D, bool Bayesian, std::floating_point Scalar>
 class Network<BundleModel<D, Bayesian, Scalar>>
     : public detail::NetworkOfSteps<Network<BundleModel<D, Bayesian, Scalar>>,
@@ -31,16 +33,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
  public:
   using typename Base::Model;
   using S = Scalar;
-
-  /// Computes the eigenpairs if the expansion is `spectral`. On a part of a graph all parts make their networks.
-  ///
-  /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
-  /// \throws std::runtime_error     eigenpairs that do not converge
-  Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : Base(model, graph, features, execution) {}
-  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
-  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
+  using Base::Base;
 
   /// The rotations of a layer in the last draw. \param layer  0 … layers − 1
   ///

@@ -115,10 +115,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          "how channels are mixed: by a linear layer before diffusion, or by a feed-forward network after it"},
         options.mixing...);
   visit({"layer_norm", "apply LayerNorm before each layer and before the readout"}, options.layer_norm...);
-  visit({.key = "residual",
-         .summary = "layers add to the features; without it they replace the features",
-         .flag = "!--no-residual"},
-        options.residual...);
+  visit(detail::no_residual_option, options.residual...);
   visit({.key = "activation",
          .summary = "activation function of layers with linear mixing",
          .flag = "--node-activation"},

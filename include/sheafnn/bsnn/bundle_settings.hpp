@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/bsnn/bundle_options.hpp"
 #include "sheafnn/bsnn/train_options.hpp"

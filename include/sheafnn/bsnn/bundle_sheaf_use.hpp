@@ -87,31 +87,20 @@ template <int D, class S>
 template <int D, bool Bayesian, class S>
 [[nodiscard]] SheafUse sheaf_use(const BundleModel<D, Bayesian, S>& model, const Dataset& data,
                                  std::span<const std::int32_t> nodes, const SheafUseOptions& options = {}) {
-  require_between("samples", options.samples, 1, 32768);
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
-  const std::vector<std::int32_t> labelled = labelled_nodes(data.labels, nodes);
-  SheafUse r;
-  r.bayesian = Bayesian;
-  r.of_nodes = true;
-  if (data.graph.edge_count() == 0) return r;
-  Network<BundleModel<D, Bayesian, S>> network(model, data.graph, data.features,
-                                               options.threads > 0 ? options.threads
-                                                                   : suggested_threads(model, data.graph));
-  const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch});
-  pass.draw();
-  detail::describe_bundle(network, r);
-  if (labelled.empty()) return r;
   const Index bundles = model.options().bundles, count = data.graph.node_count() * bundles;
   using Rows = Buffer<S>;
-  detail::score_given_maps<Rows>(
-      pass, data.labels, labelled, options, [&](Index l) { return network.bundle_maps(l).values(); },
-      {.permuted = [=](const Rows& rows,
-                       const Stream& stream) { return detail::permuted_bundle(rows, bundles * D * D, stream); },
-       .drawn = [=](const Rows&, const Stream& stream) { return detail::drawn_bundle<D, S>(count, stream); },
-       .identity = [=] { return detail::identity_bundle<D, S>(count); }},
-      r);
-  return r;
+  return detail::sheaf_use_of_nodes<Rows>(
+      model, data, nodes, options, detail::describe_bundle<D, Bayesian, S>,
+      [](const auto& network, Index l) { return network.bundle_maps(l).values(); },
+      [&](const auto&) -> detail::ChangedNodeMaps<Rows> {
+        return {.permuted =
+                    [=](const Rows& rows, const Stream& stream) {
+                      return detail::permuted_bundle(rows, bundles * D * D, stream);
+                    },
+                .drawn = [=](const Rows&,
+                             const Stream& stream) { return detail::drawn_bundle<D, S>(count, stream); },
+                .identity = [=] { return detail::identity_bundle<D, S>(count); }};
+      });
 }
 
 }  // namespace sheafnn

@@ -2,7 +2,6 @@
 /// Options of networks on connections: all options of networks of layers, and how the connection is computed.
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 
 #include "sheafnn/bsnn/network_kind.hpp"

@@ -84,10 +84,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "!--no-readout",
          .since = "0.3"},
         options.readout...);
-  visit({.key = "activation",
-         .summary = "activation function of the encoder and the layers",
-         .flag = "--node-activation"},
-        options.activation...);
+  visit(detail::node_activation_option, options.activation...);
   visit({.key = "bias", .summary = "a bias per channel in each layer", .flag = "!--no-bias", .since = "0.3"},
         options.bias...);
   visit(detail::left_weights_option, options.left_weights...);

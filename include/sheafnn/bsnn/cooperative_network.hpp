@@ -38,7 +38,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : Passes(model, graph, nullptr, features, execution) {}
+      : Passes(std::in_place, model, graph, nullptr, features, execution) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
   /// A network on directed arcs, whatever the options say. The operators sum over the arcs that leave a node, and the
@@ -49,7 +49,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::invalid_argument  as above, or arcs with another number of nodes
   Network(const Model& model, const Graph& graph, const DirectedArcs& arcs, const NodeFeatures& features,
           Execution execution = {})
-      : Passes(model, graph, &arcs, features, execution) {}
+      : Passes(std::in_place, model, graph, &arcs, features, execution) {}
   Network(const Model&&, const Graph&, const DirectedArcs&, const NodeFeatures&, Execution = {}) = delete;
   Network(const Model&, const Graph&&, const DirectedArcs&, const NodeFeatures&, Execution = {}) = delete;
   Network(const Model&, const Graph&, const DirectedArcs&&, const NodeFeatures&, Execution = {}) = delete;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
@@ -106,17 +105,11 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "--node-learner-dropout"},
         options.learner_dropout...);
   visit({"conformal", "maps have a scale besides their rotation"}, options.conformal...);
-  visit({.key = "activation",
-         .summary = "activation function of the encoder and the layers",
-         .flag = "--node-activation"},
-        options.activation...);
+  visit(detail::node_activation_option, options.activation...);
   visit({.key = "norm", .summary = "what normalises the features after each layer", .flag = ""}, options.norm...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::right_weights_option, options.right_weights...);
-  visit({.key = "residual",
-         .summary = "layers add to the features; without it they replace the features",
-         .flag = "!--no-residual"},
-        options.residual...);
+  visit(detail::no_residual_option, options.residual...);
   visit({.key = "directed",
          .summary = "diffuse along arcs in the dataset's directions, instead of both ways along every edge",
          .since = "0.1"},

@@ -95,38 +95,21 @@ template <int D, bool Bayesian, class S>
 [[nodiscard]] SheafUse sheaf_use(const CooperativeModel<D, Bayesian, S>& model, const Dataset& data,
                                  std::span<const std::int32_t> nodes, const SheafUseOptions& options = {}) {
   using Rows = layers::NodeMapRows<D, S>;
-  require_between("samples", options.samples, 1, 32768);
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
-  const std::vector<std::int32_t> labelled = labelled_nodes(data.labels, nodes);
-  SheafUse r;
-  r.bayesian = Bayesian;
-  r.of_nodes = true;
-  if (data.graph.edge_count() == 0) return r;
   const Index n = data.graph.node_count();
-  Network<CooperativeModel<D, Bayesian, S>> network(model, data.graph, data.features,
-                                                    options.threads > 0 ? options.threads
-                                                                        : suggested_threads(model, data.graph));
-  ForwardPass<S> pass;
-  pass.seed = options.seed;
-  pass.epoch = options.epoch;
-  const auto begun = network.begin(pass);
-  begun.draw();
-  detail::describe_node_maps(network, r);
-  if (labelled.empty()) return r;
-  const auto rows_of = [&](Index l) { return network.node_maps(l).rows(); };
-  detail::score_given_maps<Rows>(
-      begun, data.labels, labelled, options, rows_of,
-      {.permuted = [&](const Rows& rows, const Stream& stream) { return detail::permuted_node_maps(rows, n, stream); },
-       .drawn =
-           [&](const Rows&, const Stream& stream) {
-             Rows drawn(network.node_maps(0).degrees());
-             detail::draw_prior_node_maps(drawn, n, stream);
-             return drawn;
-           },
-       .identity = [&] { return Rows(network.node_maps(0).degrees()); }},
-      r);
-  return r;
+  return detail::sheaf_use_of_nodes<Rows>(
+      model, data, nodes, options, detail::describe_node_maps<D, Bayesian, S>,
+      [](const auto& network, Index l) { return network.node_maps(l).rows(); },
+      [&](const auto& network) -> detail::ChangedNodeMaps<Rows> {
+        return {.permuted = [=](const Rows& rows,
+                                const Stream& stream) { return detail::permuted_node_maps(rows, n, stream); },
+                .drawn =
+                    [=, &network](const Rows&, const Stream& stream) {
+                      Rows drawn(network.node_maps(0).degrees());
+                      detail::draw_prior_node_maps(drawn, n, stream);
+                      return drawn;
+                    },
+                .identity = [&network] { return Rows(network.node_maps(0).degrees()); }};
+      });
 }
 
 }  // namespace sheafnn

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
 
 #include "sheafnn/bsnn/cooperative_parts.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
@@ -237,7 +236,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (stage.dropout.active()) draw(stage.mask, stage.dropout);
     if (after.active()) draw(stage.layer.mask(), after);
     if (learns_per_layer()) begin_learner(pair_of(l), l);
-    if (normalises()) stage.norm.check(norm_of(l));
+    if (normalises()) norm_of(l).check(model.hidden_width());
     stage.layer.begin(weights.layers[static_cast<std::size_t>(l)], stage.maps, input_of(l), after,
                       stage.batch ? all_nodes() : nodes_of(l), pass.keeps());
   }

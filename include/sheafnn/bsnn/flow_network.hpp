@@ -101,18 +101,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
  public:
   using typename Passes::Family, typename Passes::Model;
   using S = Scalar;
+  using Passes::Passes;
 
-  /// Allocates most buffers. Passes allocate others when they first need them, and the flow's steps as their number grows.
-  ///
-  /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
-  Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : Passes(model, graph, features, execution) {}
-  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
-  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
-
-  /// The sheaf of the last draw and, for Bayesian models, the posterior it is drawn from.
-  [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// The flow of the last draw, with the steps that it took.
   [[nodiscard]] const layers::FlowLayer<Family, S>& flow() const noexcept { return steps_.flow; }
   /// Uses these steps in later passes, whatever the tolerances say. An empty argument lets each pass choose its steps

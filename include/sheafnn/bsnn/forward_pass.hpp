@@ -47,6 +47,17 @@ template <class Model>
       std::clamp<Index>(detail::moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
 }
 
+namespace detail {
+
+/// How to read a trained network. \throws std::invalid_argument  a negative number of threads
+template <class Model>
+[[nodiscard]] Execution reading_execution(const Model& model, const GraphOf<Model>& graph, int threads) {
+  require(threads >= 0, "threads", threads, "must be at least 0 (0: as many as the graph is worth)");
+  return threads > 0 ? threads : suggested_threads(model, graph);
+}
+
+}  // namespace detail
+
 /// All random numbers of a pass are functions of seed, epoch and sample. Network::begin() refuses values out of range.
 template <class S>
 struct ForwardPass {

@@ -81,4 +81,32 @@ void score_given_maps(const BegunPass<Network<Model>>& pass, std::span<const std
   fill_score(own, permuted, prior, identity, use);
 }
 
+/// sheaf_use() of a network with maps of nodes.
+///
+/// \param describe  describe(network, use) fills in figures of the maps of the last draw
+/// \param rows_of   rows_of(network, l): the rows of layer l in the last draw
+/// \param changes   changes(network): ChangedNodeMaps<Rows>
+/// \throws std::invalid_argument  an option out of range, a node number out of range, or as predict()
+template <class Rows, class Model, class Describe, class RowsOf, class Changes>
+[[nodiscard]] SheafUse sheaf_use_of_nodes(const Model& model, const Dataset& data,
+                                          std::span<const std::int32_t> nodes, const SheafUseOptions& options,
+                                          const Describe& describe, const RowsOf& rows_of,
+                                          const Changes& changes) {
+  require_between("samples", options.samples, 1, 32768);
+  const Execution execution = reading_execution(model, data.graph, options.threads);
+  const std::vector<std::int32_t> labelled = labelled_nodes(data.labels, nodes);
+  SheafUse r;
+  r.bayesian = Model::bayesian;
+  r.of_nodes = true;
+  if (data.graph.edge_count() == 0) return r;
+  Network<Model> network(model, data.graph, data.features, execution);
+  const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch});
+  pass.draw();
+  describe(network, r);
+  if (labelled.empty()) return r;
+  const auto rows = [&](Index l) { return rows_of(network, l); };
+  score_given_maps<Rows>(pass, data.labels, labelled, options, rows, changes(network), r);
+  return r;
+}
+
 }  // namespace sheafnn::detail

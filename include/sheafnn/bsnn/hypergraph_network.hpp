@@ -235,18 +235,8 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
  public:
   using typename Base::Family, typename Base::Model;
   using S = Scalar;
+  using Base::Base;
 
-  /// Allocates most buffers. Passes allocate others when they first need them.
-  ///
-  /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the hypergraph, or a hypergraph without nodes
-  Network(const Model& model, const Hypergraph& hypergraph, const NodeFeatures& features, Execution execution = {})
-      : Base(model, hypergraph, features, execution) {}
-  Network(const Model&&, const Hypergraph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
-  Network(const Model&, const Hypergraph&&, const NodeFeatures&, Execution = {}) = delete;
-
-  /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
-  [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// A layer of the last draw; its terms() has the pairs that a non-linear Laplacian has selected.
   /// \param number  0 … layers − 1
   ///

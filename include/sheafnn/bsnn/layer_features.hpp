@@ -37,8 +37,7 @@ struct LayerFeatures {
 
   /// X_{layers+1}, a row of d' · f numbers per node. \throws std::invalid_argument  not between 0 and L
   [[nodiscard]] MatrixView<const double> after(Index layer_count) const {
-    require(layer_count >= 0 && layer_count <= layers, "layer_count", layer_count,
-            detail::concat("must be between 0 and ", layers));
+    require_between("layer_count", layer_count, 0, layers);
     const Index row = coordinates * channels;
     return {values.data() + layer_count * nodes * row, nodes, row};
   }
@@ -51,14 +50,9 @@ struct LayerFeatures {
 template <class Model>
 [[nodiscard]] LayerFeatures layer_features(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                            const LayerFeaturesOptions& options = {}) {
-  require(options.first_sample >= 0 && options.first_sample < 32768, "first_sample", options.first_sample,
-          "must be between 0 and 32767");
-  require(options.samples >= 1 && options.samples <= 32768 - options.first_sample, "samples", options.samples,
-          detail::concat("must be between 1 and ", 32768 - options.first_sample));
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
-  Network<Model> network(model, graph, features,
-                         options.threads > 0 ? options.threads : suggested_threads(model, graph));
+  require_between("first_sample", options.first_sample, 0, 32767);
+  require_between("samples", options.samples, 1, 32768 - options.first_sample);
+  Network<Model> network(model, graph, features, detail::reading_execution(model, graph, options.threads));
   const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch});
   LayerFeatures r;
   const Index samples = network.sample_count(options.samples);

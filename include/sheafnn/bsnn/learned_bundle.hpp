@@ -57,11 +57,8 @@ template <int D, bool Bayesian, class S>
                                            const NodeFeatures& features,
                                            const LearnedBundleOptions& options = {}) {
   require_between("layer", options.layer, 0, model.options().layers - 1);
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
   Network<BundleModel<D, Bayesian, S>> network(model, graph, features,
-                                               options.threads > 0 ? options.threads
-                                                                   : suggested_threads(model, graph));
+                                               detail::reading_execution(model, graph, options.threads));
   network.begin({}).draw();
   return detail::bundle_table(network, options.layer);
 }

@@ -83,13 +83,9 @@ template <int D, bool Bayesian, class S>
 [[nodiscard]] LearnedNodeMaps learned_node_maps(const CooperativeModel<D, Bayesian, S>& model, const Graph& graph,
                                                 const NodeFeatures& features,
                                                 const LearnedNodeMapsOptions& options = {}) {
-  require(options.layer >= 0 && options.layer < model.options().layers, "layer", options.layer,
-          detail::concat("must be between 0 and ", model.options().layers - 1));
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
+  require_between("layer", options.layer, 0, model.options().layers - 1);
   Network<CooperativeModel<D, Bayesian, S>> network(model, graph, features,
-                                                    options.threads > 0 ? options.threads
-                                                                        : suggested_threads(model, graph));
+                                                    detail::reading_execution(model, graph, options.threads));
   network.begin({}).draw();
   return {graph.node_count(), D, detail::node_map_table(network, layers::MapSide::out, options.layer),
           detail::node_map_table(network, layers::MapSide::in, options.layer)};

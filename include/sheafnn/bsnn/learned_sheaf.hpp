@@ -96,14 +96,8 @@ template <class Model, class MapBlock>
 
 template <class Model>
 void require_layer(const Model& model, Index layer) {
-  require(layer >= 0 && layer < model.options().layers, "layer", layer,
-          concat("must be between 0 and ", model.options().layers - 1));
+  require_between("layer", layer, 0, model.options().layers - 1);
   require_edges(model.options());
-}
-template <class Model>
-[[nodiscard]] Execution reading_execution(const Model& model, const Graph& graph, int threads) {
-  require(threads >= 0, "threads", threads, "must be at least 0 (0: as many as the graph is worth)");
-  return threads > 0 ? threads : suggested_threads(model, graph);
 }
 
 /// The mean of the posterior after begin().

@@ -216,6 +216,71 @@ void fill_zero(const MatrixView<S>& m) {
   for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));
 }
 
+/// Adds prediction(output, column) of every output to its node's predictions.
+template <class S, class Prediction>
+void add_predictions(const MatrixView<S>& outputs, const NodeSelection& rows,
+                     const MatrixView<double>& predictions, const Prediction& prediction) {
+  for (Index row = 0; row < outputs.rows(); ++row) {
+    for (Index c = 0; c < outputs.columns(); ++c) {
+      predictions(rows[row], c) += prediction(static_cast<double>(outputs(row, c)), c);
+    }
+  }
+}
+
+/// What losses of numbers or labels share, n × k with NaN or −1 where unknown. Own::entry(outputs, row, c, y, slope) returns
+/// the loss of the target y in column c. For each output that it depends on, it calls slope(column, derivative). The derivative
+/// may be given as two factors. Unchecked: as for Classification (losses.hpp).
+template <class Own, class T>
+class EntryLoss {
+ public:
+  [[nodiscard]] bool known(Index u) const noexcept { return has_known_target(targets_, u); }
+
+  template <class S>
+  double value_and_derivative(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
+    fill_zero(bar);
+    double sum = 0;
+    const double count = static_cast<double>(known_target_count(targets_, rows, nodes)), factor = share / count;
+    for_known_targets(targets_, rows, nodes, [&](T y, Index row, Index c) {
+      sum += own().entry(outputs, row, c, y, [&](Index column, double slope, double other = 1) {
+        bar(row, column) = static_cast<S>(factor * slope * other);
+      });
+    });
+    return sum / count;
+  }
+  template <class S>
+  void node_losses(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
+    add_entry_losses(targets_, rows, nodes, losses, [&](T y, Index row, Index c) {
+      return own().entry(outputs, row, c, y, [](Index, double, double = 1) {});
+    });
+  }
+  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                                  std::span<const double> losses) const {
+    return mean_over_targets(targets_, rows, nodes, losses);
+  }
+
+ protected:
+  explicit EntryLoss(const MatrixView<const T>& targets) : targets_(targets) {}
+
+  /// The mean of loss(y, u, c) over the known numbers of the nodes, and R².
+  template <class LossOfEntry>
+  [[nodiscard]] Score mean_score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes,
+                                 const LossOfEntry& loss) const {
+    double sum = 0, count = 0;
+    for_known_targets(targets_, NodeSelection(targets_.rows()), nodes, [&](T y, Index u, Index c) {
+      sum += loss(y, u, c);
+      ++count;
+    });
+    return {sum / count, explained_share(targets_, predictions, nodes)};
+  }
+
+  MatrixView<const T> targets_;
+
+ private:
+  [[nodiscard]] const Own& own() const noexcept { return static_cast<const Own&>(*this); }
+};
+
 }  // namespace detail
 
 }  // namespace sheafnn

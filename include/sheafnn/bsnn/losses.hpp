@@ -157,12 +157,12 @@ void Classification::predict(Execution execution, const MatrixView<S>& outputs, 
 
 /// Any number of classes per node: the mean binary cross-entropy of sigmoid(outputs) over the known entries.
 /// Unchecked: as for Classification.
-class Multilabel {
+class Multilabel : public detail::EntryLoss<Multilabel, std::int8_t> {
  public:
   static constexpr std::string_view name = "multilabel";
 
   /// \param targets  n × C: 1 or 0, −1 where unknown
-  explicit Multilabel(const MatrixView<const std::int8_t>& targets) : targets_(targets) {}
+  explicit Multilabel(const MatrixView<const std::int8_t>& targets) : EntryLoss(targets) {}
 
   /// \throws std::invalid_argument  targets of another shape, or one that is neither 0, 1 nor −1
   void validate(Index nodes, Index outputs) const {
@@ -176,41 +176,20 @@ class Multilabel {
       }
     }
   }
-  [[nodiscard]] bool known(Index u) const noexcept { return detail::has_known_target(targets_, u); }
 
-  template <class S>
-  double value_and_derivative(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
-    detail::fill_zero(bar);
-    double sum = 0;
-    const Index count = detail::known_target_count(targets_, rows, nodes);
-    detail::for_known_targets(targets_, rows, nodes, [&](std::int8_t t, Index row, Index c) {
-      const double z = static_cast<double>(outputs(row, c));
-      sum += entropy(z, t);
-      bar(row, c) = static_cast<S>(share * (layers::sigmoid(z) - t) / static_cast<double>(count));
-    });
-    return sum / static_cast<double>(count);
-  }
-  template <class S>
-  void node_losses(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
-    detail::add_entry_losses(targets_, rows, nodes, losses, [&](std::int8_t t, Index row, Index c) {
-      return entropy(static_cast<double>(outputs(row, c)), t);
-    });
-  }
-  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                                  std::span<const double> losses) const {
-    return detail::mean_over_targets(targets_, rows, nodes, losses);
+  /// log(1 + e^z) − z t.
+  template <class S, class Slope>
+  [[nodiscard]] static double entry(const MatrixView<S>& outputs, Index row, Index c, std::int8_t t,
+                                    const Slope& slope) {
+    const double z = static_cast<double>(outputs(row, c));
+    slope(c, layers::sigmoid(z) - t);
+    return std::max(z, 0.0) - z * t + std::log1p(std::exp(-std::abs(z)));
   }
   /// Probabilities.
   template <class S>
   void predict(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                const MatrixView<double>& predictions) const {
-    for (Index row = 0; row < outputs.rows(); ++row) {
-      for (Index c = 0; c < outputs.columns(); ++c) {
-        predictions(rows[row], c) += layers::sigmoid(static_cast<double>(outputs(row, c)));
-      }
-    }
+    detail::add_predictions(outputs, rows, predictions, [](double z, Index) { return layers::sigmoid(z); });
   }
   /// Mean binary cross-entropy, and the share of entries on the right side of ½.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
@@ -226,14 +205,6 @@ class Multilabel {
     });
     return {r.loss / count, r.score / count};
   }
-
- private:
-  /// log(1 + e^z) − z t.
-  [[nodiscard]] static double entropy(double z, std::int8_t t) {
-    return std::max(z, 0.0) - z * t + std::log1p(std::exp(-std::abs(z)));
-  }
-
-  MatrixView<const std::int8_t> targets_;
 };
 
 /// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
@@ -241,14 +212,14 @@ class Multilabel {
 /// With C = k, the outputs are μ, and σ is given. With C = 2k, the second half of the outputs is log σ, which is
 /// learned; predictions are then means of log σ over the samples. Gaussian (target_losses.hpp) predicts the moments of
 /// the mixture instead. Unchecked: as for Classification.
-class Regression {
+class Regression : public detail::EntryLoss<Regression, double> {
  public:
   static constexpr std::string_view name = "regression";
 
   /// \param targets    n × k, NaN where unknown
   /// \param deviation  σ, if it is not learned \throws std::invalid_argument  not positive and finite
   explicit Regression(const MatrixView<const double>& targets, double deviation = 1)
-      : targets_(targets), deviation_(deviation) {
+      : EntryLoss(targets), deviation_(deviation) {
     require(deviation > 0 && std::isfinite(deviation), "deviation", deviation, "must be positive and finite");
   }
 
@@ -261,60 +232,30 @@ class Regression {
                              detail::concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
     }
   }
-  [[nodiscard]] bool known(Index u) const noexcept { return detail::has_known_target(targets_, u); }
 
-  template <class S>
-  double value_and_derivative(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
-    detail::fill_zero(bar);
-    double sum = 0;
-    const Index count = detail::known_target_count(targets_, rows, nodes);
-    const double factor = share / static_cast<double>(count);
-    detail::for_known_targets(targets_, rows, nodes, [&](double y, Index row, Index c) {
-      const double log_sigma = log_deviation(outputs, row, c);
-      const double z = residual_of(outputs, y, row, c);
-      sum += 0.5 * z * z + log_sigma + detail::half_log_two_pi;
-      bar(row, c) = static_cast<S>(factor * z * std::exp(-log_sigma));
-      if (learns_deviation(outputs.columns())) {
-        bar(row, targets_.columns() + c) = static_cast<S>(factor * (1 - z * z));
-      }
-    });
-    return sum / static_cast<double>(count);
-  }
-  template <class S>
-  void node_losses(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
-    detail::add_entry_losses(targets_, rows, nodes, losses, [&](double y, Index row, Index c) {
-      const double z = residual_of(outputs, y, row, c);
-      return 0.5 * z * z + log_deviation(outputs, row, c) + detail::half_log_two_pi;
-    });
-  }
-  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                                  std::span<const double> losses) const {
-    return detail::mean_over_targets(targets_, rows, nodes, losses);
+  /// −log N(y; μ, σ²).
+  template <class S, class Slope>
+  [[nodiscard]] double entry(const MatrixView<S>& outputs, Index row, Index c, double y,
+                             const Slope& slope) const {
+    const double log_sigma = log_deviation(outputs, row, c), precision = std::exp(-log_sigma);
+    const double z = (static_cast<double>(outputs(row, c)) - y) * precision;
+    slope(c, z, precision);
+    if (learns_deviation(outputs.columns())) slope(targets_.columns() + c, 1 - z * z);
+    return density(z, log_sigma);
   }
   /// Means and, where they are learned, log deviations.
   template <class S>
   void predict(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                const MatrixView<double>& predictions) const {
-    for (Index row = 0; row < outputs.rows(); ++row) {
-      for (Index c = 0; c < outputs.columns(); ++c) {
-        predictions(rows[row], c) += static_cast<double>(outputs(row, c));
-      }
-    }
+    detail::add_predictions(outputs, rows, predictions, [](double z, Index) { return z; });
   }
   /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all numbers.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
-    double loss = 0, count = 0;
-    const NodeSelection all(targets_.rows());
-    detail::for_known_targets(targets_, all, nodes, [&](double y, Index u, Index c) {
+    return mean_score(predictions, nodes, [&](double y, Index u, Index c) {
       const double log_sigma = log_deviation(predictions, u, c);
-      const double z = (predictions(u, c) - y) * std::exp(-log_sigma);
-      loss += 0.5 * z * z + log_sigma + detail::half_log_two_pi;
-      ++count;
+      return density((predictions(u, c) - y) * std::exp(-log_sigma), log_sigma);
     });
-    return {loss / count, detail::explained_share(targets_, predictions, nodes)};
   }
 
  private:
@@ -324,14 +265,10 @@ class Regression {
     return learns_deviation(outputs.columns()) ? static_cast<double>(outputs(row, targets_.columns() + c))
                                                : std::log(deviation_);
   }
-
-  /// (μ − y)/σ.
-  template <class S>
-  [[nodiscard]] double residual_of(const MatrixView<S>& outputs, double y, Index row, Index c) const {
-    return (static_cast<double>(outputs(row, c)) - y) * std::exp(-log_deviation(outputs, row, c));
+  [[nodiscard]] static double density(double z, double log_sigma) noexcept {
+    return 0.5 * z * z + log_sigma + detail::half_log_two_pi;
   }
 
-  MatrixView<const double> targets_;
   double deviation_;
 };
 

@@ -33,21 +33,13 @@ class Network : public detail::NetworkOfSteps<Network<Model>, detail::NetworkSte
  public:
   using S = typename Model::Scalar;
 
-  /// Allocates most buffers. Passes allocate others when they first need them.
-  ///
-  /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
-  Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : Passes(model, graph, features, execution) {}
-  /// The same for features that have gone through the model's feature plan. \throws std::invalid_argument  a graph
+  using Passes::Passes, Passes::sheaf_source;
+
+  /// For features that have gone through the model's feature plan. \throws std::invalid_argument  a graph
   /// without nodes
   Network(const Model& model, const Graph& graph, const detail::SeenFeatures& features, Execution execution = {})
-      : Passes(model, graph, features, execution) {}
-  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
-  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
+      : Passes(std::in_place, model, graph, features, execution) {}
 
-  /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
-  [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
   /// The shape of features between layers.
   [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }

@@ -34,10 +34,26 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   using Passes = NetworkPasses<Derived, Steps>;
 
  protected:
-  using Passes::Passes, Passes::steps_;
+  using Passes::steps_;
+  template <class... Arguments>
+  explicit NetworkOfSteps(std::in_place_t, Arguments&&... of_steps)
+      : Passes(std::forward<Arguments>(of_steps)...) {}
 
  public:
   using typename Passes::Model, typename Passes::S;
+
+  /// Allocates most buffers. Passes allocate others when they first need them.
+  ///
+  /// \param features  n × p
+  /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
+  NetworkOfSteps(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
+                 Execution execution = {})
+      : Passes(model, graph, features, execution) {}
+  NetworkOfSteps(const Model&&, const GraphOf<Model>&, const NodeFeatures&, Execution = {}) = delete;  // they would
+  NetworkOfSteps(const Model&, const GraphOf<Model>&&, const NodeFeatures&, Execution = {}) = delete;  // dangle
+
+  /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
+  [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
 
   /// X_{l+1} after l layers of the last draw, valid until the next pass. It is X_1 for l = 0. Which nodes it has after the last
   /// layer, Network says.

@@ -44,10 +44,7 @@ void for_sampled_outputs(const Model& model, const GraphOf<Model>& graph, const 
                          std::span<const std::int32_t> nodes, const PredictOptions& options, const Use& use) {
   using S = typename Model::Scalar;
   require_between("samples", options.samples, 1, 32768);
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
-  Network<Model> network(model, graph, features,
-                         options.threads > 0 ? options.threads : suggested_threads(model, graph));
+  Network<Model> network(model, graph, features, reading_execution(model, graph, options.threads));
   const auto pass = network.begin({.seed = options.seed, .epoch = options.epoch, .nodes = nodes});
   pass.draw_samples(options.samples, [&](const MatrixView<S>& outputs) {
     for (Index u = 0; u < outputs.rows(); ++u) {

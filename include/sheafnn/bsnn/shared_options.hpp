@@ -38,6 +38,12 @@ inline constexpr Option plan_option = {.key = "feature_plan",
                                        .since = "0.2"};
 inline constexpr Option left_weights_option = {"left_weights", "layers have weights that mix stalk coordinates"};
 inline constexpr Option right_weights_option = {"right_weights", "layers have weights that mix channels"};
+inline constexpr Option node_activation_option = {
+    .key = "activation", .summary = "activation function of the encoder and the layers", .flag = "--node-activation"};
+inline constexpr Option no_residual_option = {
+    .key = "residual",
+    .summary = "layers add to the features; without it they replace the features",
+    .flag = "!--no-residual"};
 inline constexpr Option readout_option = {.key = "readout_layers",
                                           .summary = "number of readout layers (GELU follows all but the last)",
                                           .range = OptionRange::between(1, 8),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/names.hpp"

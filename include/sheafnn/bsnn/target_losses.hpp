@@ -26,63 +26,6 @@
 
 namespace sheafnn {
 
-namespace detail {
-
-/// What losses of numbers share, n × k with NaN where unknown. Own::entry(outputs, row, c, y, slope) returns the loss of
-/// the number y in column c, and calls slope(column, derivative) for the outputs that it depends on. Unchecked: as for
-/// Classification (losses.hpp).
-template <class Own>
-class NumberLoss {
- public:
-  [[nodiscard]] bool known(Index u) const noexcept { return has_known_target(targets_, u); }
-
-  template <class S>
-  double value_and_derivative(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
-    fill_zero(bar);
-    double sum = 0;
-    const double count = static_cast<double>(known_target_count(targets_, rows, nodes)), factor = share / count;
-    for_known_targets(targets_, rows, nodes, [&](double y, Index row, Index c) {
-      sum += own().entry(outputs, row, c, y,
-                         [&](Index column, double slope) { bar(row, column) = static_cast<S>(factor * slope); });
-    });
-    return sum / count;
-  }
-  template <class S>
-  void node_losses(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
-                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
-    add_entry_losses(targets_, rows, nodes, losses, [&](double y, Index row, Index c) {
-      return own().entry(outputs, row, c, y, [](Index, double) {});
-    });
-  }
-  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                                  std::span<const double> losses) const {
-    return mean_over_targets(targets_, rows, nodes, losses);
-  }
-
- protected:
-  explicit NumberLoss(const MatrixView<const double>& targets) : targets_(targets) {}
-
-  /// The mean of loss(y, u, c) over the known numbers of the nodes, and R².
-  template <class EntryLoss>
-  [[nodiscard]] Score mean_score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes,
-                                 const EntryLoss& loss) const {
-    double sum = 0, count = 0;
-    for_known_targets(targets_, NodeSelection(targets_.rows()), nodes, [&](double y, Index u, Index c) {
-      sum += loss(y, u, c);
-      ++count;
-    });
-    return {sum / count, explained_share(targets_, predictions, nodes)};
-  }
-
-  MatrixView<const double> targets_;
-
- private:
-  [[nodiscard]] const Own& own() const noexcept { return static_cast<const Own&>(*this); }
-};
-
-}  // namespace detail
-
 /// Real targets y ∈ R^k per node with Gaussian noise whose variance is learned: −log N(y; μ, v), mean over the known
 /// numbers. The 2k outputs are k means μ and k numbers s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
 /// has no lower bound: a network that fits a number exactly would let its variance fall to 0.
@@ -91,14 +34,14 @@ class NumberLoss {
 /// Source: Nix, Weigend, "Estimating the mean and variance of the target probability distribution", ICNN 1994.
 ///
 /// Unchecked: as for Classification (losses.hpp).
-class Gaussian : public detail::NumberLoss<Gaussian> {
+class Gaussian : public detail::EntryLoss<Gaussian, double> {
  public:
   static constexpr std::string_view name = "gaussian";
 
   /// \param targets         n × k, NaN where unknown; of a size about 1, else choose least_variance for their size
   /// \param least_variance  v₀ \throws std::invalid_argument  not positive and finite
   explicit Gaussian(const MatrixView<const double>& targets, double least_variance = 1e-6)
-      : NumberLoss(targets), least_variance_(least_variance), log_least_(std::log(least_variance)) {
+      : EntryLoss(targets), least_variance_(least_variance), log_least_(std::log(least_variance)) {
     require(least_variance > 0 && std::isfinite(least_variance), "least_variance", least_variance,
             "must be positive and finite");
   }
@@ -197,14 +140,14 @@ class Gaussian : public detail::NumberLoss<Gaussian> {
 /// math: "Numbers, counts and ordered classes" (3.66).
 ///
 /// Unchecked: as for Classification (losses.hpp).
-class Poisson : public detail::NumberLoss<Poisson> {
+class Poisson : public detail::EntryLoss<Poisson, double> {
  public:
   static constexpr std::string_view name = "poisson";
 
   /// \param targets     n × k counts, NaN where unknown
   /// \param base_rates  k positive numbers, or empty: all 1
   explicit Poisson(const MatrixView<const double>& targets, std::span<const double> base_rates = {})
-      : NumberLoss(targets), base_rates_(base_rates) {}
+      : EntryLoss(targets), base_rates_(base_rates) {}
 
   Poisson(const MatrixView<const double>&, std::vector<double>&&) = delete;  // it would dangle
 
@@ -234,11 +177,8 @@ class Poisson : public detail::NumberLoss<Poisson> {
   template <class S>
   void predict(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                const MatrixView<double>& predictions) const {
-    for (Index row = 0; row < outputs.rows(); ++row) {
-      for (Index c = 0; c < outputs.columns(); ++c) {
-        predictions(rows[row], c) += base_rate(c) * std::exp(static_cast<double>(outputs(row, c)));
-      }
-    }
+    detail::add_predictions(outputs, rows, predictions,
+                            [&](double z, Index c) { return base_rate(c) * std::exp(z); });
   }
   /// Central intervals of the predictive mixture. math: "Intervals of numbers" (6.13).
   ///

@@ -1,18 +1,22 @@
 /// \file
-/// DistributedData: this rank's part of a dataset; and DistributedNodes, what it has of the nodes, whatever joins them.
+/// DistributedData and DistributedHypergraph: this rank's part of a dataset; and DistributedNodes, what it has of the nodes,
+/// whatever joins them.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/local_hypergraph.hpp"
 #include "sheafnn/distributed/local_part.hpp"
 #include "sheafnn/distributed/row_exchange.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 
 namespace sheafnn::distributed {
 
@@ -31,7 +35,7 @@ using DataPiece = PieceOf<LocalPart>;
 
 /// The piece of a rank of a dataset that is there as a whole.
 ///
-/// \tparam GraphType  Graph, or Hypergraph (distributed_hypergraph.hpp)
+/// \tparam GraphType  Graph, or Hypergraph
 /// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph, a rank that
 ///         is no part
 template <class GraphType>
@@ -170,5 +174,40 @@ class DistributedData : public DistributedNodes {
  private:
   Graph graph_;
 };
+
+/// The part of a dataset on a hypergraph that a rank keeps.
+using HypergraphPiece = PieceOf<LocalHypergraph>;
+
+/// A hypergraph that is a part (graph/hypergraph_part.hpp), with the features and labels of its nodes; otherwise as
+/// DistributedData.
+class DistributedHypergraph : public DistributedNodes {
+ public:
+  /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.
+  ///
+  /// \throws std::invalid_argument  as cut(); a partition into another number of parts than there are ranks
+  DistributedHypergraph(Communicator& ranks, const HypergraphDataset& whole, const Partition& partition)
+      : DistributedHypergraph(ranks, cut(whole, fitting(partition, ranks.size()), ranks.rank())) {}
+  /// Every rank gives its piece of the same dataset. Unchecked: that the pieces belong together.
+  DistributedHypergraph(Communicator& ranks, HypergraphPiece&& piece)
+      : DistributedNodes(ranks, piece, {}),
+        hyperedges_(ranks, std::move(piece.part.hyperedges.numbers), std::move(piece.part.hyperedges.neighbours)),
+        members_(ranks, std::move(piece.part.members.numbers), std::move(piece.part.members.neighbours)),
+        part_(own_exchange(), hyperedges_, members_, std::move(piece.part.of_members)),
+        graph_(std::move(piece.part.graph)) {
+    graph_.set_part(&part_);
+  }
+
+  [[nodiscard]] const Hypergraph& graph() const noexcept { return graph_; }
+
+ private:
+  RowExchange hyperedges_, members_;
+  HypergraphPart part_;
+  Hypergraph graph_;
+};
+
+/// What a model's ranks have of a dataset: DistributedData, or DistributedHypergraph.
+template <class Model>
+using DistributedDataOf =
+    std::conditional_t<std::is_same_v<GraphOf<Model>, Hypergraph>, DistributedHypergraph, DistributedData>;
 
 }  // namespace sheafnn::distributed

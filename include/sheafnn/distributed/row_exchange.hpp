@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

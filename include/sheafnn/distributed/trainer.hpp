@@ -21,7 +21,6 @@
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed/agreement.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
-#include "sheafnn/distributed/distributed_hypergraph.hpp"
 #include "sheafnn/distributed/part_classification.hpp"
 
 namespace sheafnn::distributed {

@@ -8,7 +8,6 @@
 /// edge of the whole graph, and no training pair is a validation or test pair. math: "Links".
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>

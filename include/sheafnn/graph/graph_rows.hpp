@@ -5,7 +5,6 @@
 /// Arcs of the rows are numbered with 64 bits. A subgraph has 32-bit numbers, as every Graph.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -11,7 +11,6 @@
 #include <limits>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"

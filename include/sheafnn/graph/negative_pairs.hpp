@@ -8,13 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <set>
 #include <span>
 #include <stdexcept>
-#include <string_view>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"

@@ -13,9 +13,6 @@
 /// | bundle_kappa     | n × B         | Bayesian models: concentration of the rotation, in [0, 1) |
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "sheafnn/bsnn/learned_bundle.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/io/npz_writer.hpp"
@@ -31,12 +28,6 @@ inline void add_bundle(NpzWriter& writer, const LearnedBundle& bundle, const Gra
   require(bundle.nodes == n, "nodes of the bundle", bundle.nodes,
           sheafnn::detail::concat("must equal the number of nodes, ", n));
   detail::add_base(writer, "special-orthogonal", d, graph);
-  std::vector<std::int32_t> arcs;
-  for (Index a = 0; a < graph.arc_count(); ++a) {
-    arcs.insert(arcs.end(),
-                {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
-  }
-  writer.add<std::int32_t>("arcs", {graph.arc_count(), 2}, arcs);
   writer.add<double>("bundle_rotations", {n, bundle.bundles, d, d}, bundle.rotations);
   if (!bundle.concentrations.empty())
     writer.add<double>("bundle_kappa", {n, bundle.bundles}, bundle.concentrations);

@@ -57,8 +57,7 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   for (const auto& [key, value] : option_texts(model.options())) {
     if (key == "feature_plan" || (key == "feature_treatment" && has_plan)) continue;  // belong to the parameters
     if (found.at(key) != value) {
-      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", key, " is ", found.at(key),
-                                                       " in the file, but ", value, " in the model"));
+      detail::fail(path.string(), key, " is ", found.at(key), " in the file, but ", value, " in the model");
     }
   }
   FeaturePlan plan = info.options<typename Model::Options>().feature_plan;

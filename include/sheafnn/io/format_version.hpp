@@ -42,18 +42,26 @@ inline void require_known_version(std::string_view file, Index version, Index kn
 
 namespace detail {
 
+/// A whole number from a metadata map.
+template <class T>
+[[nodiscard]] T metadata_number(const std::string& file, const std::map<std::string, std::string>& metadata,
+                                const std::string& key) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) fail(file, "metadata key '", key, "' is missing");
+  const std::string& text = found->second;
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail(file, "metadata: ", key, " is '", printable(text), "'; it must be a whole number");
+  }
+  return value;
+}
 /// The entry "format_version" of a metadata map, 1 if it is missing; require_known_version() for it and the entry
 /// "sheafnn_version".
 inline Index known_version(const std::string& file, const std::map<std::string, std::string>& metadata,
                            Index known) {
-  const auto found = metadata.find("format_version");
-  if (found == metadata.end()) return 1;
-  const std::string& text = found->second;
-  Index version = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    fail(file, "metadata: format_version is '", printable(text), "'; it must be a whole number");
-  }
+  if (!metadata.contains("format_version")) return 1;
+  const Index version = metadata_number<Index>(file, metadata, "format_version");
   const auto writer = metadata.find("sheafnn_version");
   io::require_known_version(file, version, known, writer == metadata.end() ? std::string() : writer->second);
   return version;

@@ -81,7 +81,7 @@ namespace detail {
   const NpzArchive archive(path);
   const Index m = graph.edge_count();
   const auto fail = [&](const std::string& key, const std::string& why) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", key, ": ", why));
+    detail::fail(path.string(), key, ": ", why);
   };
   const auto rows_of = [&](const std::string& key, Index rows, const char* what) {
     NpyArray array = archive.array(key);

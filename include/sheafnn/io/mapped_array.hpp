@@ -12,7 +12,6 @@
 #include <ios>
 #include <span>
 #include <string>
-#include <type_traits>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/io/file.hpp"

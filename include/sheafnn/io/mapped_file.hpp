@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include <cstdint>
 #include <system_error>
 
 #include "sheafnn/io/file.hpp"

@@ -54,8 +54,7 @@ namespace detail {
                                                        const std::string& key) {
   const auto found = file.metadata.find(key);
   if (found == file.metadata.end()) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata key '", key,
-                                                     "' is missing; not a sheafnn checkpoint?"));
+    fail(path.string(), "metadata key '", key, "' is missing; not a sheafnn checkpoint?");
   }
   return found->second;
 }
@@ -124,7 +123,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     };
     with_options_of(info.model, info.networks, read_all);
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
+    detail::fail(path.string(), "metadata: ", error.what());
   }
   return info;
 }
@@ -142,13 +141,11 @@ namespace detail {
                                              const std::string& name, const std::vector<Index>& shape) {
   const Tensor* tensor = file.find(name);
   if (tensor == nullptr) {
-    throw std::runtime_error(
-        sheafnn::detail::concat(path.string(), ": tensor '", name, "' is missing; the model needs it"));
+    fail(path.string(), "tensor '", name, "' is missing; the model needs it");
   }
   if (tensor->shape != shape) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", name, "' has shape ",
-                                                     shape_text(tensor->shape), " in the file, but ",
-                                                     shape_text(shape), " in the model"));
+    fail(path.string(), "tensor '", name, "' has shape ", shape_text(tensor->shape), " in the file, but ",
+         shape_text(shape), " in the model");
   }
   return *tensor;
 }
@@ -180,16 +177,14 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
     bool known = false;
     for (const layers::ParameterInfo& info : loaded.info()) known = known || info.name == tensor.name;
     if (!known) {
-      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name),
-                                                       "' is in the file, but not in the model"));
+      fail(path.string(), "tensor '", printable(tensor.name), "' is in the file, but not in the model");
     }
   }
   for (const layers::ParameterInfo& info : loaded.info()) {
     for (Index i = 0; i < info.size; ++i) {
       const S value = loaded.values()[info.offset + i];
       if (std::isfinite(value)) continue;
-      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", info.name, "': number ", i,
-                                                       " is ", value, "; it must be finite"));
+      fail(path.string(), "tensor '", info.name, "': number ", i, " is ", value, "; it must be finite");
     }
   }
   model.parameters() = std::move(loaded);
@@ -227,8 +222,7 @@ template <class Model>
 void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
   const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
     if (in_file != in_program) {
-      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", key, " is ", printable(in_file),
-                                                       " in the file, but ", in_program, " in the program"));
+      fail(path.string(), key, " is ", printable(in_file), " in the file, but ", in_program, " in the program");
     }
   };
   check("model", info.model, std::string(Model::kind));
@@ -286,7 +280,7 @@ template <class Model>
     detail::load_parameters(path, file, model);
     return model;
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", error.what()));
+    detail::fail(path.string(), error.what());
   }
 }
 

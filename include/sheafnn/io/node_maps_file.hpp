@@ -18,11 +18,9 @@
 /// | out_log_scale_deviation, in_… | n         | Bayesian models: its standard deviation                      |
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -40,14 +38,7 @@ inline void add_node_maps(NpzWriter& writer, const LearnedNodeMaps& maps, const 
   const Index n = graph.node_count(), d = maps.dimension;
   require(maps.nodes == n, "nodes of the maps", maps.nodes,
           sheafnn::detail::concat("must equal the number of nodes, ", n));
-  detail::add_base(writer, "conformal", d, graph);
-  std::vector<std::int32_t> arcs;
-  for (Index a = 0; a < graph.arc_count(); ++a) {
-    if (directed && !graph.listed(a)) continue;
-    arcs.insert(arcs.end(),
-                {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
-  }
-  writer.add<std::int32_t>("arcs", {static_cast<Index>(arcs.size() / 2), 2}, arcs);
+  detail::add_base(writer, "conformal", d, graph, directed);
   for (const auto& [side, table] : {std::pair("out_", &maps.out), std::pair("in_", &maps.in)}) {
     const std::string name = side;
     writer.add<double>(name + "rotations", {n, d, d}, table->rotation);

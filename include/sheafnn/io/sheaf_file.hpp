@@ -20,7 +20,6 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -34,8 +33,11 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Adds what files of all sheaves begin with: format_version, family, stalk_dimension, node_count and edges.
-inline void add_base(NpzWriter& writer, std::string_view family, Index dimension, const Graph& graph) {
+/// Adds what files of all sheaves begin with: format_version, family, stalk_dimension, node_count, edges and arcs.
+///
+/// \param listed  arcs that the graph lists, alone
+inline void add_base(NpzWriter& writer, std::string_view family, Index dimension, const Graph& graph,
+                     bool listed = false) {
   const std::int64_t numbers[] = {sheaf_file_version, dimension, graph.node_count()};
   writer.add<std::int64_t>("format_version", {}, std::span(numbers, 1));
   writer.add("family", family);
@@ -44,6 +46,13 @@ inline void add_base(NpzWriter& writer, std::string_view family, Index dimension
   std::vector<std::int32_t> edges;
   for (const Edge& e : graph.edges()) edges.insert(edges.end(), {e.u, e.v});
   writer.add<std::int32_t>("edges", {graph.edge_count(), 2}, edges);
+  std::vector<std::int32_t> arcs;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    if (listed && !graph.listed(a)) continue;
+    arcs.insert(arcs.end(),
+                {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
+  }
+  writer.add<std::int32_t>("arcs", {static_cast<Index>(arcs.size() / 2), 2}, arcs);
 }
 
 }  // namespace detail
@@ -58,12 +67,9 @@ void add_sheaf(NpzWriter& writer, const CellularSheaf<Family, Scalar>& sheaf,
   const Graph& graph = sheaf.graph();
   const Index m = graph.edge_count(), arc_count = graph.arc_count();
   detail::add_base(writer, Family::name, Family::stalk_dimension, graph);
-  std::vector<std::int32_t> arcs;
   std::vector<Scalar> maps, weights;
-  for (Index a = 0; a < arc_count; ++a) {
-    arcs.insert(arcs.end(),
-                {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
-    if constexpr (Family::map_size > 0) {
+  if constexpr (Family::map_size > 0) {
+    for (Index a = 0; a < arc_count; ++a) {
       const auto& map = sheaf.map(a);
       for (Index i = 0; i < map.rows(); ++i) {
         for (Index j = 0; j < map.cols(); ++j) maps.push_back(map(i, j));
@@ -71,7 +77,6 @@ void add_sheaf(NpzWriter& writer, const CellularSheaf<Family, Scalar>& sheaf,
     }
   }
   for (Index e = 0; e < m; ++e) weights.push_back(sheaf.edge_weight(e));
-  writer.add<std::int32_t>("arcs", {arc_count, 2}, arcs);
   if constexpr (Family::map_size > 0 && sheaf::is_dense_block<typename Family::template Map<Scalar>>) {
     writer.add<Scalar>("maps", {arc_count, sheaf::edge_stalk_dimension<Family>, Family::stalk_dimension}, maps);
   } else {

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -54,21 +53,6 @@ inline constexpr std::array<double EpochReport::*, 9> history_columns = {&EpochR
                                                                          &EpochReport::test_accuracy,
                                                                          &EpochReport::validation_metric,
                                                                          &EpochReport::test_metric};
-
-/// A whole number from the metadata.
-template <class T>
-[[nodiscard]] T metadata_number(const std::string& file, const std::map<std::string, std::string>& metadata,
-                                const std::string& key) {
-  const auto found = metadata.find(key);
-  if (found == metadata.end()) fail(file, "metadata key '", key, "' is missing");
-  const std::string& text = found->second;
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    fail(file, "metadata: ", key, " is '", printable(text), "'; it must be a whole number");
-  }
-  return value;
-}
 
 [[nodiscard]] inline const Tensor& training_tensor(const std::string& file, const TensorFile& tensors,
                                                    const char* name) {

@@ -62,11 +62,6 @@ class BatchNorm {
                 const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const NormWeights<S>& weights_bar);
 
  private:
-  template <class T>
-  void check(const NormWeights<T>& weights) const {
-    require_size(weights.scale, width_, "norm scale");
-    require_size(weights.shift, width_, "norm shift");
-  }
   /// sum_ = column sums over `count` rows. add(row, sums) adds the terms of a row to an array of Arrays · h numbers.
   template <int Arrays, class Add>
   void column_sums(Execution execution, Index count, const Add& add) {
@@ -107,7 +102,7 @@ class BatchNorm {
 template <class S>
 void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
                            const NodeSelection& nodes) {
-  check(weights);
+  weights.check(width_);
   require_array(x, chunks_.nodes, width_, "x");
   nodes_ = nodes;
   const double n = total_rows();
@@ -157,8 +152,8 @@ template <class S>
 void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
                             const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
                             const NormWeights<S>& weights_bar) {
-  check(weights);
-  check(weights_bar);
+  weights.check(width_);
+  weights_bar.check(width_);
   require_array(x, chunks_.nodes, width_, "x");
   require_shape(bar, nodes_.count(), width_, "output_bar");
   require_array(x_bar, chunks_.nodes, width_, "x_bar");

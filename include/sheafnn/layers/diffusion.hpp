@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"

@@ -10,7 +10,6 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"

@@ -4,7 +4,6 @@
 /// the sheaf over the whole what belongs to their arcs.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <vector>
 

@@ -43,7 +43,7 @@ class GlobalNorm {
 
   /// Takes the weights of a pass. \throws std::invalid_argument  weights of another shape
   void bind(const NormWeights<const S>& weights) {
-    check(weights);
+    weights.check(width_);
     weights_ = weights;
   }
 
@@ -119,9 +119,7 @@ class GlobalNorm {
   }
   /// Adds sums of gate_rows() to derivatives. \throws std::invalid_argument  weights of another shape
   void add_partial(const S* partial, const NormWeights<S>& weights_bar) const {
-    check(weights_bar);
-    for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += partial[c];
-    for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += partial[width_ + c];
+    weights_bar.add(partial, width_);
   }
   /// mean(g) and mean(g x̂), after gate_rows() of all rows. \param chunks  of the backward pass
   void finish_gates(Index chunks) {
@@ -158,11 +156,6 @@ class GlobalNorm {
   [[nodiscard]] double over_parts(double value) const {
     if (part_ != nullptr) part_->sum(std::span<double>(&value, 1), {});
     return value;
-  }
-  template <class T>
-  void check(const NormWeights<T>& weights) const {
-    require_size(weights.scale, width_, "norm scale");
-    require_size(weights.shift, width_, "norm shift");
   }
   /// Σ of(x) over some rows.
   template <class Of>

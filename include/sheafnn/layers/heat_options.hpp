@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/names.hpp"

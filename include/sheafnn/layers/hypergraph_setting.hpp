@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/names.hpp"

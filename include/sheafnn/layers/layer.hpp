@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <optional>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"

@@ -176,15 +176,7 @@ class LayerNorm {
   [[nodiscard]] Index partial_size() const noexcept { return 2 * width_; }
   /// Adds sums of backward_rows() to derivatives. \throws std::invalid_argument  weights of another shape
   void add_partial(const S* partial, const NormWeights<S>& weights_bar) const {
-    check(weights_bar);
-    for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += partial[c];
-    for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += partial[width_ + c];
-  }
-  /// \throws std::invalid_argument  weights of another shape
-  template <class T>
-  void check(const NormWeights<T>& weights) const {
-    require_size(weights.scale, width_, "norm scale");
-    require_size(weights.shift, width_, "norm shift");
+    weights_bar.add(partial, width_);
   }
 
  private:
@@ -193,7 +185,7 @@ class LayerNorm {
   static void four_rows_back(const S* scale, const S* x, const detail::RowMoments<S>* moments, const S* bar,
                              S* x_bar, S* partial);
   void begin(const NormWeights<const S>& weights, const MatrixView<const S>& x) {
-    check(weights);
+    weights.check(width_);
     require_array(x, std::min(x.rows(), max_rows_), width_, "x");
     rows_ = x.rows();
     if (output_.empty()) reserve();
@@ -317,7 +309,7 @@ template <class S>
 void LayerNorm<S>::backward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
                             const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
                             const NormWeights<S>& weights_bar) {
-  check(weights);
+  weights.check(width_);
   require_array(x, rows_, width_, "x");
   require_array(bar, rows_, width_, "output_bar");
   require_array(x_bar, rows_, width_, "x_bar");

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"

@@ -12,8 +12,6 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/names.hpp"

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"

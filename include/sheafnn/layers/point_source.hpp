@@ -3,7 +3,6 @@
 /// per sheaf, with the backward pass (math: "The model"). Families without parameters have their fixed maps.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include "sheafnn/layers/dropout_layer.hpp"

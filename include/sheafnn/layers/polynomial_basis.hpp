@@ -12,7 +12,6 @@
 #include <cmath>
 #include <numbers>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "sheafnn/core/config.hpp"

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cmath>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"

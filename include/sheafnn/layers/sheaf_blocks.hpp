@@ -7,7 +7,6 @@
 /// three steps"). The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 
 #include "sheafnn/core/buffer.hpp"

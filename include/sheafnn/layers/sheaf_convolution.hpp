@@ -7,8 +7,6 @@
 /// Source: Sheaf Neural Networks (Hansen and Gebhart, arXiv 2012.06333); math: "Convolutions on given sheaves".
 #pragma once
 
-#include <algorithm>
-
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"

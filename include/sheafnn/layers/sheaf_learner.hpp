@@ -12,13 +12,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/kernels/edge.hpp"
-#include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/learner_rows.hpp"

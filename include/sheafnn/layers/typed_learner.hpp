@@ -9,10 +9,8 @@
 /// math: "Types of nodes and edges" (3.72).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"

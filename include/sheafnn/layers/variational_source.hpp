@@ -10,7 +10,6 @@
 /// Source: paper, "variational sheaf learner"; math: "The model".
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <utility>

@@ -80,6 +80,17 @@ struct NormWeights {
     declare(list, "norm" + number, width);
     list.suffix = number;
   }
+  /// \throws std::invalid_argument  vectors of another length
+  void check(Index width) const {
+    require_size(scale, width, "norm scale");
+    require_size(shift, width, "norm shift");
+  }
+  /// Adds the derivatives of w, then of b. \throws std::invalid_argument  as above
+  void add(const T* derivatives, Index width) const {
+    check(width);
+    for (Index c = 0; c < width; ++c) scale[static_cast<std::size_t>(c)] += derivatives[c];
+    for (Index c = 0; c < width; ++c) shift[static_cast<std::size_t>(c)] += derivatives[width + c];
+  }
 };
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().

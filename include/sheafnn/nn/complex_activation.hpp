@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/nn/activation.hpp"

@@ -22,7 +22,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

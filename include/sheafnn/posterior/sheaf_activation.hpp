@@ -12,7 +12,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/names.hpp"

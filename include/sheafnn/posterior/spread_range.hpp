@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/names.hpp"

@@ -10,7 +10,6 @@
 #include "sheafnn/core/eigen.hpp"
 
 #include <Eigen/SVD>
-#include <cmath>
 #include <type_traits>
 
 #include "sheafnn/rotation/angular_central_gaussian.hpp"

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "sheafnn/rotation/cayley_distribution.hpp"
@@ -94,7 +93,6 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
-    constexpr int max_iterations = 1000;
     constexpr double twice = N == 2 ? 2 : 1;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
@@ -104,45 +102,35 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     double kappa = std::clamp(detail::cayley_concentration<N>(estimate.resultant, estimate.rest), 1e-8,
                               1 - 16 * static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
     double likelihood = detail::cayley_log_likelihood<N>(samples, weights, location, kappa);
-    int iteration = 0, last_steps = 30;
-    for (bool moving = true; moving && last_steps > 0; ++iteration) {
-      if (iteration == max_iterations) {
-        throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
-      }
+    RotationParameters<double, N> turn;
+    double growth = 0;  // of artanh κ
+    const auto direction = [&] {
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
         mean += weights.weight[i] * detail::uniform_behind<double, N>(multiply_nt(samples[i], location), kappa);
       }
       const double scale = (N - 1) * kappa / ((1 - kappa) * (1 + kappa));
-      RotationParameters<double, N> turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
-      double growth = mean.trace() / ((N - 1) * twice);  // of artanh κ
-      // Squared length in units of one sample's standard errors.
+      turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
+      growth = mean.trace() / ((N - 1) * twice);
       const double length =
           (N - 1) * (N - 1) * twice * growth * growth + 2 * twice / N * scale * scale * turn.squaredNorm();
-      if (length <= 1e-22) break;
-      // So near, differences of the likelihood are rounding, while the score still has digits.
-      const bool near = length <= 1e-8;
-      if (near) --last_steps;
       turn *= std::min(1.0, 1 / turn.norm());
       growth = std::clamp(growth, -2.0, 2.0);
-      moving = false;
-      for (int halving = 0; halving < 40 && !moving; ++halving) {
-        const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(turn), location);
-        // tanh(artanh κ + growth)
-        const double step = std::tanh(growth);
-        const double next_kappa = std::max(1e-8, (kappa + step) / (1 + kappa * step));
-        refuse_point_mass("fit", next_kappa, 1);
-        const double value = detail::cayley_log_likelihood<N>(samples, weights, next, next_kappa);
-        moving = near || value > likelihood;
-        if (moving) {
-          location = orthonormalisation_step<double, N>(next);
-          kappa = next_kappa;
-          likelihood = value;
-        }
-        turn *= 0.5;
-        growth *= 0.5;
-      }
-    }
+      return length;
+    };
+    const int iterations = detail::climb(direction, [&](double part, bool near) {
+      const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(part * turn), location);
+      // tanh(artanh κ + growth)
+      const double step = std::tanh(part * growth);
+      const double next_kappa = std::max(1e-8, (kappa + step) / (1 + kappa * step));
+      refuse_point_mass("fit", next_kappa, 1);
+      const double value = detail::cayley_log_likelihood<N>(samples, weights, next, next_kappa);
+      if (!near && !(value > likelihood)) return false;
+      location = orthonormalisation_step<double, N>(next);
+      kappa = next_kappa;
+      likelihood = value;
+      return true;
+    });
     refuse_point_mass("fit", kappa, scatter);
     const CayleyDistribution<N, double> fitted(location, kappa);
     const RotationInformation<double> information = fisher_information(fitted);
@@ -151,7 +139,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
             static_cast<Scalar>(1 / std::sqrt(information.concentration * weights.effective)),
             likelihood,
             weights.effective,
-            iteration};
+            iterations};
   }
 
  private:

@@ -10,8 +10,6 @@
 /// gives NaN. Source: math: "Large parameters" (2.44).
 #pragma once
 
-#include <cmath>
-
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "sheafnn/rotation/angle_root.hpp"
 #include "sheafnn/rotation/isotropic_gaussian.hpp"

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "sheafnn/rotation/exponential.hpp"
@@ -98,7 +97,6 @@ struct Fitting<IsotropicGaussian<N, Scalar>> {
   /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
-    constexpr int max_iterations = 1000;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     const auto estimate = detail::moment_estimate<N>("fit", samples, weights);
@@ -106,39 +104,29 @@ struct Fitting<IsotropicGaussian<N, Scalar>> {
     SquareMatrix<double, N> location = estimate.location;
     double t = time_of(estimate.rest);
     detail::HeatLikelihood current(samples, weights, location, t);
-    int iteration = 0, last_steps = 30;
-    for (bool moving = true; moving && last_steps > 0; ++iteration) {
-      if (iteration == max_iterations) {
-        throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
-      }
+    RotationParameters<double, N> turn;
+    double growth = 0;  // of log σ
+    const auto direction = [&] {
       const detail::HeatAverages averages = detail::heat_averages(t);
       const double information = 4 * t * t * averages.squared_time_slope;
-      RotationParameters<double, N> turn = current.turn / (averages.squared_score / 3);
-      double growth = current.growth / information;
-      // Squared length in units of one sample's standard errors.
+      turn = current.turn / (averages.squared_score / 3);
+      growth = current.growth / information;
       const double length = information * growth * growth + averages.squared_score / 3 * turn.squaredNorm();
-      if (!(length > 1e-22)) break;
-      // So near, differences of the likelihood are rounding, while the score still has digits.
-      const bool near = length <= 1e-8;
-      if (near) --last_steps;
       turn *= std::min(1.0, 1 / turn.norm());
       growth = std::clamp(growth, -1.0, 1.0);
-      moving = false;
-      for (int halving = 0; halving < 40 && !moving; ++halving) {
-        const SquareMatrix<double, N> next =
-            orthonormalisation_step<double, N>(multiply(exponential_rotation<double, N>(turn), location));
-        const double next_t = std::min(t * std::exp(2 * growth), largest_time);
-        const detail::HeatLikelihood moved(samples, weights, next, next_t);
-        moving = near || moved.value > current.value;
-        if (moving) {
-          location = next;
-          t = next_t;
-          current = moved;
-        }
-        turn *= 0.5;
-        growth *= 0.5;
-      }
-    }
+      return length;
+    };
+    const int iterations = detail::climb(direction, [&](double part, bool near) {
+      const SquareMatrix<double, N> next =
+          orthonormalisation_step<double, N>(multiply(exponential_rotation<double, N>(part * turn), location));
+      const double next_t = std::min(t * std::exp(2 * (part * growth)), largest_time);
+      const detail::HeatLikelihood moved(samples, weights, next, next_t);
+      if (!near && !(moved.value > current.value)) return false;
+      location = next;
+      t = next_t;
+      current = moved;
+      return true;
+    });
     const ScaleInformation<double> information =
         fisher_information(IsotropicGaussian<N, double>(location, std::sqrt(t)));
     return {at(location, std::sqrt(t)),
@@ -146,7 +134,7 @@ struct Fitting<IsotropicGaussian<N, Scalar>> {
             static_cast<Scalar>(1 / std::sqrt(information.scale * weights.effective)),
             current.value,
             weights.effective,
-            iteration};
+            iterations};
   }
 
  private:

@@ -5,7 +5,6 @@
 
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
-#include <type_traits>
 
 #include "sheafnn/rotation/leon_distribution.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"

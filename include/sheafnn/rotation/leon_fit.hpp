@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "sheafnn/rotation/exponential.hpp"
@@ -115,7 +114,6 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
-    constexpr int max_iterations = 1000;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     SquareMatrix<double, N> location = detail::moment_estimate<N>("fit", samples, weights).location;
@@ -123,13 +121,10 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
     refuse_point_mass(h);
     require(std::isfinite(h), "fit: samples", "a set with a rotation by pi from its average",
             "the likelihood vanishes there");
-    int iteration = 0, last_steps = 30;
     detail::QuasiNewton<rotation_parameters<N>> ascent;
-    for (bool moving = true; moving && last_steps > 0; ++iteration) {
-      if (iteration == max_iterations) {
-        throw std::runtime_error(detail::concat("fit: no convergence within ", max_iterations, " iterations"));
-      }
-      RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
+    RotationParameters<double, N> turn;
+    const auto direction = [&] {
+      turn.setZero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
         if (weights.weight[i] == 0) continue;
         SquareMatrix<double, N> shifted = multiply_nt(samples[i], location);
@@ -140,24 +135,19 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
       const double k = detail::leon_concentration<N>(h);
       turn = ascent.direction(turn, k > 1 ? (2 * k - 1) / k : 1);  // score over information, at first
       const double length = turn.squaredNorm() * (1 + k);
-      if (length <= 1e-22) break;
-      // So near, differences of the likelihood are rounding, while the score still has digits.
-      const bool near = length <= 1e-8;
-      if (near) --last_steps;
       turn *= std::min(1.0, 1 / turn.norm());
-      moving = false;
-      for (int halving = 0; halving < 40 && !moving; ++halving) {
-        const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(turn), location);
-        const double value = detail::mean_log_half_determinant<N>(samples, weights, next);
-        moving = near || value > h;
-        if (moving) {
-          location = orthonormalisation_step<double, N>(next);
-          h = value;
-          ascent.took(turn);
-        }
-        turn *= 0.5;
-      }
-    }
+      return length;
+    };
+    const int iterations = detail::climb(direction, [&](double part, bool near) {
+      const RotationParameters<double, N> step = part * turn;
+      const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(step), location);
+      const double value = detail::mean_log_half_determinant<N>(samples, weights, next);
+      if (!near && !(value > h)) return false;
+      location = orthonormalisation_step<double, N>(next);
+      h = value;
+      ascent.took(step);
+      return true;
+    });
     refuse_point_mass(h);
     const double k = detail::leon_concentration<N>(h);
     const LeonCayleyDistribution<N, double> fitted(location, k);
@@ -168,7 +158,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
             static_cast<Scalar>(1 / std::sqrt(information.concentration * weights.effective)),
             likelihood(k, h),
             weights.effective,
-            iteration};
+            iterations};
   }
 
  private:

@@ -12,7 +12,6 @@
 #include "sheafnn/core/eigen.hpp"
 
 #include <Eigen/Eigenvalues>
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <vector>

@@ -6,7 +6,6 @@
 
 #include <Eigen/SVD>
 #include <limits>
-#include <string_view>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <limits>
-#include <string_view>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/small_matrix.hpp"

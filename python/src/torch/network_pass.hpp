@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <sheafnn/bsnn/network.hpp>
 #include <sheafnn/core/buffer.hpp>
