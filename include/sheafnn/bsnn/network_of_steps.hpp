@@ -1,6 +1,13 @@
 /// \file
-/// NetworkOfSteps: the passes of every network, from its steps. All but networks of bundles, of convolutions
-/// and of flows take embeddings from outside as well.
+/// NetworkOfSteps: the passes of every network, from its steps. In this order a training step calls
+///
+///     begin()            set_pass(), embed()                           H and Q(F | H)
+///     draw()             diffuse(), readout                            F ~ Q, X_{L+1}, Y      for each sample
+///     accumulate()       backward pass of the readout, accumulate_layers()                    for each sample
+///     finish_backward()  mean_kl(), embed_backward()                   gradient
+///
+/// Networks of bundles, of convolutions and of flows have compute_outputs() in place of diffuse() and readout. All others can
+/// begin a pass from embeddings that were computed elsewhere.
 #pragma once
 
 #include <utility>
@@ -13,19 +20,19 @@ namespace sheafnn::detail {
 ///
 /// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
-///                - embed(): X_1 and, of Bayesian models, the posterior. Of steps that share embeddings it computes H
-///                  only, start_from_encoder() goes on from that, and take(steps) from what others have computed;
+///                - embed(): computes X_1 and, for Bayesian models, the posterior. If the steps share embeddings, it computes
+///                  only H; start_from_encoder() or take(steps) computes the rest, the latter from the H of other steps;
 ///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the
 ///                  layers' weights, of the posterior's parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
 ///                - mean_kl(): the posterior's KL term in closed form, or 0; ends_with_kl(): does end_backward() compute it?
-///                  total_kl(): the KL term at the end of a backward pass. PassState has the last two
-///                - features_after(count): X_{count+1}
+///                  total_kl(): the KL term at the end of a backward pass. PassState defines the last two;
+///                - features_after(count): X_{count+1};
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
-///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
-///                  bar_from_outputs(): where it belongs if it comes from outputs;
+///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): memory for its derivative;
+///                  bar_from_outputs(): memory for the derivative that the readout computes;
 ///                - encodes_twice(): has the learner an encoder of its own?
 ///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights
@@ -39,10 +46,10 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
  public:
   using typename Passes::Model, typename Passes::S;
 
-  /// X_{l+1} after l layers of the last draw, valid until the next pass. It is X_1 for l = 0. Which nodes it has after the last
-  /// layer, Network says.
-  /// \param layer_count  0 … layers of the model
+  /// X_{l+1} after l layers of the last draw, n × d' × f, valid until the next pass; X_1 for l = 0. After the last layer some
+  /// networks have rows for nodes() only; the network's class says so.
   ///
+  /// \param layer_count  l, 0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
@@ -60,8 +67,9 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.embed();
     return this->begun();
   }
-  /// The same. \param shared  null, or a network of the same model that has computed H: share(). May be this one
+  /// Computes X_1 and, for Bayesian models, the posterior.
   ///
+  /// \param shared  a network of the same model whose share() has computed H; may be this network. Null: computes H
   /// \throws std::invalid_argument  as above
   /// \throws std::logic_error       share() did not come before
   BegunPass<Derived> begin(const ForwardPass<S>& pass,
@@ -90,7 +98,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.start_at(embedding);
     return this->template begun<true>();
   }
-  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
+  /// Memory in which callers may store the derivative of X_{L+1} after begin(); any other of its shape works as well.
   [[nodiscard]] FeatureView<S> features_bar() requires Steps::takes_embeddings {
     return steps_.last_bar();
   }
@@ -166,7 +174,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
       return steps_.last_bar();
     }
   }
-  /// What finish_backward() begins with. \throws std::logic_error
+  /// Ends the sums of accumulate(). \throws std::logic_error  accumulate() did not come before
   void end_backward() {
     this->check_finish();
     if (steps_.ends_with_kl()) steps_.kl = steps_.mean_kl();

@@ -1,11 +1,11 @@
 /// \file
-/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters.
-/// Epoch t:
+/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters. trained() is the
+/// loop. Epoch t:
 ///
 ///     for each batch b, by default one:  θ ← Adam(θ, ∇L_{t,b}(θ))
 ///     validation loss of θ;  L_{t+1,1}(θ) and its derivative
 ///
-/// L: elbo.hpp. The two parts of the last line come in the order that EpochSchedule finds fastest.
+/// L: elbo.hpp. EpochSchedule chooses the faster order of the two parts of the last line, or runs them at the same time.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@
 
 namespace sheafnn::detail {
 
-/// \param stepped  whether a step was taken before; its size may then be the cause
+/// The message about a training that diverged. \param stepped  has Adam taken a step, whose size may be the cause?
 [[nodiscard]] inline std::string divergence(Index epoch, const std::string& what, bool stepped) {
   return concat(
       "training diverged in epoch ", epoch, ": ", what,
@@ -43,12 +43,13 @@ namespace sheafnn::detail {
   throw std::runtime_error(divergence(epoch, concat(quantity, " is ", value), stepped));
 }
 
-/// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
+/// The next three functions stop a diverged run and name the epoch and the first quantity that is not finite. After the
+/// training pass:
 inline void check_finite(const Elbo& elbo, Index epoch, bool stepped) {
   if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, stepped);
   if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, stepped);
 }
-/// … after the step, if it found a gradient that is not finite, or whose square is not, …
+/// After Adam's step, if it found a gradient that is not finite, or whose square is not finite:
 template <class S>
 [[noreturn]] void throw_not_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch,
                                    bool stepped) {
@@ -63,14 +64,14 @@ template <class S>
   }
   throw_diverged(epoch, "a second moment of Adam", std::numeric_limits<double>::infinity(), stepped);
 }
-/// … and after the evaluation that follows the step.
+/// After the evaluation that follows the step:
 inline void check_finite(const std::vector<double>& predictions, Index epoch) {
   for (const double p : predictions) {
     if (!std::isfinite(p)) throw_diverged(epoch, "a prediction", p, true);
   }
 }
 
-/// loss.score(predictions, nodes); NaN where there are no nodes.
+/// loss.score(predictions, nodes); NaN if there are no nodes.
 template <class L>
 [[nodiscard]] Score score_of(const L& loss, const MatrixView<const double>& predictions,
                              std::span<const std::int32_t> nodes) {
@@ -145,7 +146,7 @@ class TrainingRun {
   /// Difference between the seeds of an epoch's steps. It is odd, so all seeds are different.
   static constexpr std::uint64_t step_seed = 0x9E3779B97F4A7C15;
 
-  /// The pass and λ of an epoch.
+  /// Sets the pass, the batches and λ of an epoch.
   void prepare(Index epoch) {
     pass_.seed = options_.seed;
     pass_.epoch = static_cast<std::uint32_t>(epoch);
@@ -160,12 +161,12 @@ class TrainingRun {
     kl_weight_ = draws ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
   }
 
-  /// The targets of a step.
+  /// Sets the targets of a step.
   void take(const std::vector<std::int32_t>& targets) {
     targets_ = targets;
     pass_.nodes = nodes_of_targets(loss_, targets);
   }
-  /// The training nodes of the epoch's steps, in an order that seed and epoch decide. Empty: one step takes all.
+  /// Sets the training nodes of the epoch's steps, in an order that depends on seed and epoch. Empty: one step takes all nodes.
   void cut_batches(Index epoch) {
     const Index size = options_.batch_size;
     batches_.clear();
@@ -176,7 +177,7 @@ class TrainingRun {
     const std::vector<std::int32_t> order = target_order(std::move(nodes), options_.seed, epoch);
     for (Index b = 0; b < target_batch_count(order, size); ++b) batches_.push_back(target_batch(order, size, b));
   }
-  /// Steps of an epoch.
+  /// The number of steps of an epoch.
   [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }
 
   /// L and its derivative.
@@ -326,7 +327,7 @@ class TrainingRun {
   const LossType& loss_;
   const Split& split_;
   const TrainOptions& options_;
-  Index outputs_;  ///< C, or the numbers of a prediction
+  Index outputs_;  ///< C, or the values per prediction
   EpochSchedule<Model> schedule_;
   Adam<S> adam_;
   Buffer<S> first_values_, best_values_;
@@ -364,7 +365,7 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& gr
       predictions_(static_cast<std::size_t>(target_count(loss, output_rows<Model>(graph)) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
-  constexpr Index long_training = 10'000;  // the history of a longer training is reallocated at times
+  constexpr Index long_training = 10'000;  // epochs; the history of a longer training is reallocated as it grows
   adam_.sheaf_learning_rate = options.sheaf_rate();
   result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
