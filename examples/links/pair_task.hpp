@@ -53,7 +53,7 @@ struct PairTask {
   /// least (benchmarks/link_scores.py).
   static constexpr sheafnn::PairScore default_score = sheafnn::PairScore::bilinear;
 
-  /// Numbers of the files from what a loss has, and their deviations over the posterior samples.
+  /// Targets in the files' units from what a loss predicts, and their deviations over the posterior samples.
   [[nodiscard]] programs::TargetPrediction unscaled(sheafnn::EdgeValues values) const {
     for (double& one : values.variance) one = std::sqrt(one);
     return {kind->scaling().unscaled(std::move(values.mean)),

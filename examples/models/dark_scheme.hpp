@@ -11,7 +11,7 @@ namespace programs {
 inline constexpr const char* dark_scheme =
     "<style>@media (prefers-color-scheme:dark){svg{filter:invert(.91) hue-rotate(180deg)}}</style>\n";
 
-/// The picture with dark_scheme behind its first tag.
+/// The picture with dark_scheme after its first tag.
 ///
 /// \throws std::runtime_error  a text that is no SVG
 inline std::string with_dark_scheme(std::string svg) {

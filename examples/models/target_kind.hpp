@@ -8,7 +8,7 @@
 /// | target_loss                            | of numbers: squared, gaussian or poisson                                   |
 /// | target_names                           | k names, a CSV record                                                      |
 /// | target_mean, target_scale, base_rates  | TargetScaling, k doubles in hexadecimal bytes                              |
-/// | class_kind, class_dtype, class_data    | values of ordered classes, K numbers in hexadecimal bytes of NumPy's type  |
+/// | class_kind, class_dtype, class_data    | values of ordered classes, K values in hexadecimal bytes of NumPy's type  |
 /// | interval_coverage, interval_thresholds | conformal intervals from the validation nodes: coverage, and k thresholds  |
 #pragma once
 

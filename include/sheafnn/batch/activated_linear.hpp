@@ -1,5 +1,5 @@
 /// \file
-/// act(X W + b) for a batch of runs: a linear layer with an activation behind it, and its backward pass.
+/// act(X W + b) for a batch of runs: a linear layer and its activation, with the backward pass.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"

@@ -2,7 +2,7 @@
 /// Kernels of the scores of attention, and of their backward pass (math: "Sheaf attention" (3.46, 3.48); one head of a node:
 /// kernels/attention.hpp; for one network layers/attention_scores.hpp). Kernels of features are in attention_walks.hpp.
 ///
-/// A score of node u is one of its incident pairs or, behind the pairs of all edges, its own. Keys p and queries q have h numbers
+/// A score of node u is one of its incident pairs or, after the pairs of all edges, its own. Keys p and queries q have h values
 /// per head, first the keys of all heads.
 #pragma once
 
@@ -254,7 +254,7 @@ struct TargetBars {
   }
 };
 
-/// Partial sums of p̄, then q̄, h numbers per head, and one of log σ: item (chunk of rows, column), group: run.
+/// Partial sums of p̄, then q̄, h values per head, and one of log σ: item (chunk of rows, column), group: run.
 template <class S>
 struct KeySums {
   AttentionPlaces at;
@@ -324,7 +324,7 @@ struct KeyWeightBar {
         value[at.vector_at(k, r)] * bar[0] + value[at.vector_at(k, at.width + r)] * bar[at.heads * row];
   }
 };
-/// The derivative of a, ⟨W_k row r, p̄_k or q̄_k⟩, and behind it of log σ: a team of max_lanes per number; group: run.
+/// The derivative of a, ⟨W_k row r, p̄_k or q̄_k⟩, and after it of log σ: a team of max_lanes per number; group: run.
 template <class S>
 struct KeyVectorBar {
   using Scalar = S;

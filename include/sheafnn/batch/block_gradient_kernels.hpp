@@ -87,7 +87,7 @@ struct EdgeGradient {
 
   struct Place {
     Index row = 0;       ///< of `out`
-    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
+    Index u = 0, v = 0;  ///< positions of the ends' first values in the features
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index edge, Index instance) const {
     const Index base = instance * shape.size(), row = shape.row();

@@ -185,7 +185,7 @@ struct RawBundle {
     return values;
   }
 };
-/// `Size` numbers of a rotation, of which D(D − 1)/2 are multiplied by a unit.
+/// `Size` raw values of a rotation, of which D(D − 1)/2 are multiplied by a unit.
 template <int D, int Size, class S>
 SHEAFNN_HD SHEAFNN_INLINE void load_rotation_numbers(const S* raw, const S& unit, S* values) {
   SHEAFNN_UNROLL for (int k = 0; k < Size; ++k) values[k] = raw[k];

@@ -39,7 +39,7 @@ struct BundleLearnerScratch {
   }
 };
 
-/// Buffers and passes of one learner of all runs, which reads n × h numbers of each instance of a pass.
+/// Buffers and passes of one learner of all runs, which reads n × h values of each instance of a pass.
 template <class Executor, class S>
 class BatchBundleLearner {
  public:
@@ -216,7 +216,7 @@ class BatchBundleLearner {
   layers::BundleLearnerOptions options_;
   FeatureShape<S> shape_;  ///< n × 1 × g
   std::vector<BatchFeedForward<Executor, S>>
-      forward_;  ///< of mlp, or of the blocks; E behind a block is in its output
+      forward_;  ///< of mlp, or of the blocks; E after a block is in its output
   std::vector<BatchSage<Executor, S>> convolutions_;
   std::optional<BatchActivatedLinear<Executor, S>> first_;  ///< of sage_residual
   std::optional<BatchLinear<S>> last_;

@@ -85,7 +85,7 @@ struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S
   }
 
   [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl.data(); }
-  /// Numbers of X_l of an instance.
+  /// The size of X_l of an instance.
   [[nodiscard]] Index size() const noexcept { return common->graph.view().nodes * hidden_width; }
 
   BundleOptions options;

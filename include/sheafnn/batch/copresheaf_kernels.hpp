@@ -65,7 +65,7 @@ struct CopresheafEnding {
   kernels::CopresheafEnd end;
   FeatureShape<S> shape;
   const S* x;
-  const S* bias;  ///< of run 0, f numbers
+  const S* bias;  ///< of run 0, f values
   Index run_stride;
   LayerOutput<S> output;
 
@@ -162,7 +162,7 @@ struct ArcMapGradient {
 
   struct Place {
     S* out = nullptr;
-    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
+    Index u = 0, v = 0;  ///< positions of the ends' first values in the features
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index pair, Index instance) const {
     const Index base = instance * shape.size(), row = shape.row(), m = graph.edges;

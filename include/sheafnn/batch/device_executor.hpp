@@ -79,7 +79,7 @@ __device__ void sum_lanes(int lanes, S (&sums)[Outputs]) {
         __shfl_down_sync(0xffffffffU, sums[k], half, lanes);
   }
 }
-/// The second sum of a team kernel: every lane takes the numbers of some teams of its bundle from their first lanes.
+/// The second sum of a team kernel: every lane takes the values of some teams of its bundle from their first lanes.
 template <class Kernel, class S>
 __device__ void add_teams(const Teams<Kernel>& part, const PlaceOf<Kernel>& place, int lane, bool idle,
                           const S (&numbers)[Kernel::outputs]) {

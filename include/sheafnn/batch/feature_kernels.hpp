@@ -201,7 +201,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape,
   }
 }
 
-/// A or, when Transposed, Aᵀ of d' × d' numbers times the coordinates of a node.
+/// A or, when Transposed, Aᵀ of d' × d' values times the coordinates of a node.
 template <bool Transposed, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape, const S* a,
                                                     const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {

@@ -1,7 +1,7 @@
 /// \file
 /// BatchFeatureNorm: a norm of features for a batch of runs, n × h per instance, with its backward pass,
 ///
-///     y = w ∘ x̂ + b,   x̂ = (x − mean(x)) / √(var(x) + ε) over the numbers of a node or of a column,
+///     y = w ∘ x̂ + b,   x̂ = (x − mean(x)) / √(var(x) + ε) over the values of a node or of a column,
 ///                      x̂ = (x − mean(x)) / (√var(x) + ε) over the whole matrix.
 ///
 /// For one network: layers/layer_norm.hpp, batch_norm.hpp and global_norm.hpp.

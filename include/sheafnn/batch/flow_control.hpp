@@ -22,7 +22,7 @@ namespace sheafnn::batch::detail {
 template <class Executor, class S>
 class FlowControl {
  public:
-  /// \param size  numbers of an instance
+  /// \param size  values per instance
   FlowControl(Executor& executor, const layers::FlowIntegration& options, Index size, Index instances)
       : options_(options),
         size_(size),

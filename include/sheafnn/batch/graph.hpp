@@ -134,7 +134,7 @@ class BatchGraph {
     }
     pair_feature_ = put(pair_feature);
   }
-  /// Arcs without pairs, for walks that have no blocks. Unchecked: the numbers of the nodes.
+  /// Arcs without pairs, for walks that have no blocks. Unchecked: the indices of the nodes.
   BatchGraph(Executor& executor, Index nodes, const NeighbourLists& arcs)
       : nodes_(nodes),
         edges_(arcs.offset[nodes] / 2),

@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of a heat operator, Y = Σ_k c_k M^k X with coefficients of every bundle, and of its backward pass (formulas:
-/// kernels/heat.hpp; for one network layers/heat_operator.hpp). Rows are n × (B · row) per instance, the numbers of bundle b
+/// kernels/heat.hpp; for one network layers/heat_operator.hpp). Rows are n × (B · row) per instance, the values of bundle b
 /// at [b · row, (b + 1) · row).
 #pragma once
 
@@ -59,7 +59,7 @@ struct SetHeat {
     for (int j = 0; j < count; ++j) value[heat.power[j]] = share[j];
   }
 };
-/// Derivatives of the weights from the derivatives of the coefficients, the numbers of a bundle one after another. item:
+/// Derivatives of the weights from the derivatives of the coefficients, the values of a bundle one after another. item:
 /// bundle, group: run.
 template <class S>
 struct HeatGradient {

@@ -88,7 +88,7 @@ class BatchHeat {
  public:
   using Scratch = HeatScratch<Executor, S>;
 
-  /// \param row  numbers of a bundle at a node
+  /// \param row  values of a bundle per node
   BatchHeat(Executor& executor, const GraphView<S>& graph, const BatchAdjacency<Executor, S>& adjacency,
             const layers::HeatOptions& options, const layers::HeatWeights<layers::ParameterSlot>& at,
             const layers::ParameterSet<S>& parameters, Index bundles, Index row, const BatchSize& batch,

@@ -20,7 +20,7 @@
 namespace sheafnn::batch::detail {
 
 /// What kernels see of a hypergraph. For kernels of graphs a pair is an arc of its node. There are no segments of arcs and no
-/// crowded nodes; `edges` is half of the pairs, rounded up, and only decides about numbers of lanes. `degree` is Σ a_i of
+/// crowded nodes; `edges` is half of the pairs, rounded up, and only determines the number of lanes. `degree` is Σ a_i of
 /// a node's pairs.
 template <class S>
 struct IncidenceView : GraphView<S> {

@@ -31,7 +31,7 @@ struct SumOverPairs {
   using Scalar = S;
   static constexpr int outputs = 1;
   const std::int32_t* offset;  ///< first pair of each row of `out`
-  const std::int32_t* pair;    ///< of a position behind an offset; null: itself
+  const std::int32_t* pair;    ///< the pair at a position of the list; null: the position itself
   const std::int32_t* row_of;  ///< of a pair: its row of `in`; null: itself
   const S* factor;             ///< per row of `out`; null: 1
   RunRows<const S> in;

@@ -32,9 +32,9 @@ template <template <class> class EquationType, class S, class Activation = bool>
 struct RunEquation : EquationReads<EquationType<S>> {
   template <class T>
   using Equation = EquationType<T>;
-  const S* weights;  ///< of run 0, the d' numbers of one weight after another
+  const S* weights;  ///< of run 0, the d' values of one weight after another
   Index run_stride, coordinates;
-  const S* bias;  ///< of run 0, f numbers, where it has one
+  const S* bias;  ///< of run 0, f values, where it has one
   Index bias_stride;
   Activation activation;
 
@@ -207,7 +207,7 @@ struct EquationBackward {
 };
 
 /// Partial sums of the derivatives of the equation's rates, and of b. item (chunk of nodes, i, c), whose sums of all of
-/// these lie d' f numbers apart; group: run. SumGradients adds up the channels c of rates, and the coordinates i of b, which
+/// these lie d' f values apart; group: run. SumGradients adds up the channels c of rates, and the coordinates i of b, which
 /// are therefore innermost.
 template <class Equation, class S>
 struct EquationSums {

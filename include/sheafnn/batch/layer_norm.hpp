@@ -19,7 +19,7 @@ namespace sheafnn::batch::detail {
 enum class NormSet {
   node,    ///< of a node (layers/layer_norm.hpp)
   column,  ///< of a column, over all nodes (layers/batch_norm.hpp)
-  matrix   ///< all numbers of an instance (layers/global_norm.hpp)
+  matrix   ///< all values of an instance (layers/global_norm.hpp)
 };
 
 /// mean(x) and 1/√(var(x) + ε) of rows, side by side; a team per row of all instances.
@@ -148,7 +148,7 @@ struct NormProducts {
   RowChunks chunks;
   S* out;
   Index out_run;
-  Divisor both = 2 * norm.width;  ///< numbers of a chunk
+  Divisor both = 2 * norm.width;  ///< values per chunk
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * both; }
 

@@ -2,7 +2,7 @@
 /// Kernels of DiffusionOperator and LearnerOperator: between the maps of incident pairs and a caller's maps, one for each column of
 /// edges, matrices row by row.
 ///
-/// Unchecked: sizes of arrays behind pointers.
+/// Unchecked: sizes of arrays.
 #pragma once
 
 #include "sheafnn/batch/learner_kernels.hpp"
@@ -52,7 +52,7 @@ struct BackwardColumnMaps {
   }
 };
 
-/// Maps of columns, and behind them edge weights, from what a learner predicts. item: EdgeSide.
+/// Maps of columns, and after them edge weights, from what a learner predicts. item: EdgeSide.
 template <class Family, class S>
 struct PredictColumns {
   Index edges;

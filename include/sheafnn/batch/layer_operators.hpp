@@ -4,7 +4,7 @@
 /// layers/sheaf_diffusion_layer.hpp, layers/sheaf_learner.hpp). Maps are arrays of the caller with one for each column of edges,
 /// matrices row by row.
 ///
-/// Unchecked: positions of parameters, and sizes of arrays behind pointers.
+/// Unchecked: positions of parameters, and sizes of arrays.
 /// Source: math: "The model" (3.6), "Backward pass of one diffusion step".
 #pragma once
 
@@ -222,7 +222,7 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
   bool drop_ = false;
 };
 
-/// A sheaf learner on one graph. From embeddings it predicts the maps of columns and, behind them, m edge weights, where it has some.
+/// A sheaf learner on one graph. From embeddings it predicts the maps of columns and, after them, m edge weights, if it has some.
 ///
 /// \tparam Family  of the maps
 template <class Executor, class Family, class S>

@@ -27,7 +27,7 @@ struct LayerScratch {
   Array<Executor, S> segments;       ///< partial sums of high-degree nodes, segments × d' × f per instance
 
   LayerScratch() = default;
-  /// \param training     numbers of a training pass' features, of all instances
+  /// \param training     size of the features of a training pass, over all instances
   /// \param applications  of Δ in a layer
   /// \param first, before  do layers read X_1, X_{l−1}?
   /// \param two          a layer's first launch writes what is still read of the layer above

@@ -1,7 +1,7 @@
 /// \file
 /// BatchLayer: a layer of a batch, of the kinds that a model's LayerKinds have (for one network bsnn/layer_stack.hpp).
 ///
-/// Unchecked: numbers of layers.
+/// Unchecked: indices of layers.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// K numbers of each incident pair of each run or instance: number k of pair p at data + run · run_stride + k · entry + p ·
+/// K values of each incident pair of each run or instance: number k of pair p at data + run · run_stride + k · entry + p ·
 /// pair.
 template <class S>
 struct PairArray {
@@ -43,7 +43,7 @@ struct FirstWeights {
   Divisor entries = 0;  ///< of all matrices
   Divisor inputs = 0;   ///< h
   layers::LearnerColumns<Divisor> pair;
-  Divisor arc_features = 0;  ///< numbers of each arc that are read as well, but for the edge weight
+  Divisor arc_features = 0;  ///< features of each arc that are read as well, apart from the edge weight
 
   [[nodiscard]] SHEAFNN_HD const FirstWeight& of_row(Index r) const {
     int k = 0;
@@ -243,7 +243,7 @@ struct FirstLayerProducts {
   }
 
  private:
-  /// Over the nodes, and the numbers of [Z_u ‖ Z_v] that are multiplied with the column.
+  /// Over the nodes, and the entries of [Z_u ‖ Z_v] that are multiplied with the column.
   [[nodiscard]] SHEAFNN_HD S pair_sum(Index run, const FirstWeight& w, Index row, Index column, Index begin,
                                       Index end) const {
     const Divisor& h = weights.inputs;

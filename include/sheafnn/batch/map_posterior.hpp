@@ -142,7 +142,7 @@ class BatchMapPosterior {
  public:
   using View = MapPosteriorView<Kind, S>;
 
-  /// \param kl      of the first group, the next one's `stride` numbers behind
+  /// \param kl      of the first group; the next group's follows after `stride` values
   /// \param shared  one distribution for all copies of a run
   BatchMapPosterior(Executor& executor, const Kind& kind, Index first_layer, Index layers, bool shared,
                     const BatchSize& batch, S* kl, Index stride)

@@ -137,7 +137,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, 
   }
 }
 
-/// Adds the numbers of tiles, coordinate by coordinate.
+/// Adds the values of tiles, coordinate by coordinate.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Tile<S> (&tiles)[Size], S* sums) {
   SHEAFNN_UNROLL for (int i = 0; i < Size; ++i)(Tile<S>::load(sums + 4 * i) + tiles[i]).store(sums + 4 * i);

@@ -2,7 +2,7 @@
 /// BatchNetwork: the networks of a batch of trainings on one graph, in an executor's memory (for one: bsnn/network.hpp). All
 /// passes, but for flow_control.hpp, are one sequence of launches that does not depend on results: it can be recorded and replayed.
 ///
-/// Unchecked, in its steps: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// Unchecked, in its steps: indices of items, runs, instances and lanes, and the sizes of the arrays of pointers and views.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ class BatchNetwork<Executor, ModelType>
 
   [[nodiscard]] detail::PartialRows layers_kl() const noexcept { return parts_.kl_of_layers_tree.partial(); }
   [[nodiscard]] bool draws_something() const noexcept { return parts_.draws; }
-  /// Numbers of explicit noise behind the sheaves of a copy; 0 where nothing is random.
+  /// Number of values of explicit noise for the sheaves of a copy; 0 if nothing is random.
   [[nodiscard]] Index noise_of_copy() const {
     if constexpr (sampled) {
       return parts_.sheaf_count * this->pairs() * Model::Posterior::noise_size;

@@ -100,7 +100,7 @@ class NetworkOfParts {
   /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean probabilities. After
   /// each of the passes comes after(pass).
   ///
-  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
+  /// \param behind  epochs by which the runs' counters are ahead of the evaluated epoch
   /// \throws std::invalid_argument  total not between 1 and 32768
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
@@ -149,7 +149,7 @@ class NetworkOfParts {
       return network().diffuse(pass, drop);
     }
   }
-  /// What the output reads: X_{L+1} behind the hidden layers of the readout.
+  /// What the output reads: X_{L+1} after the hidden layers of the readout.
   [[nodiscard]] const S* read_out(const Pass& pass, const S* x) {
     if constexpr (hidden_layers) return parts_.hidden_readout.forward(executor_, pass, parts_.view, x);
     return x;

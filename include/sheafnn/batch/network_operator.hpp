@@ -43,7 +43,7 @@ class NetworkOperator : private BatchNetwork<Executor, Model> {
                   const NodeFeatures& features)
       : NetworkOperator(executor, model, graph, features, NoTargets(graph.node_count())) {}
 
-  /// Numbers of a node that forward() gives from embeddings.
+  /// Values per node that forward() returns for embeddings.
   [[nodiscard]] Index row() const noexcept requires takes_embeddings { return parts_.shape.row(); }
 
   /// The next pass reads a parameter from there, in the user-visible shape. Unchecked: the id, the size of the array.

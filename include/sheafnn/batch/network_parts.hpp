@@ -182,7 +182,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
             kl_of_layers.data(),
             kl_rows.count()};
   }
-  /// Does layer l read X_{l−1}? False behind the last layer.
+  /// Does layer l read X_{l−1}? False after the last layer.
   [[nodiscard]] bool reads_before(std::size_t l) {
     if constexpr (Layer::reads_before) {
       return l < layers.size() && layers[l].with([]<class Own>(const Own&) { return Own::reads_before; });

@@ -84,7 +84,7 @@ struct NodeLearnerScratch {
   }
 };
 
-/// Buffers and passes of one pair of all runs. It reads n × h numbers of each instance of a pass: of each copy, or one copy
+/// Buffers and passes of one pair of all runs. It reads n × h values of each instance of a pass: of each copy, or one copy
 /// that stands for all.
 template <class Executor, class S>
 class BatchNodeLearner {

@@ -24,7 +24,7 @@ struct NormSums {
   [[nodiscard]] SHEAFNN_HD Index sets() const noexcept {
     return norm.set == NormSet::column ? Index{norm.width} : Index{1};
   }
-  /// Numbers of a set.
+  /// Values per set.
   [[nodiscard]] SHEAFNN_HD double size() const noexcept {
     return static_cast<double>(norm.nodes * (norm.set == NormSet::column ? Index{1} : Index{norm.width}));
   }

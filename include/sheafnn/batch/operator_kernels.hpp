@@ -1,7 +1,7 @@
 /// \file
 /// Kernels of NetworkOperator: parameters and gradients from and to arrays of the caller, the record of its run, the KL term.
 ///
-/// Unchecked: sizes of arrays behind pointers.
+/// Unchecked: sizes of arrays.
 #pragma once
 
 #include <algorithm>

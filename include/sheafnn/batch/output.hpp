@@ -159,7 +159,7 @@ class BatchOutput {
   /// Evaluates `total` samples, as many at a time as fit: their logits without bias by forward(pass), log-probabilities and
   /// the mean over all; then after(pass). With the last pass also report().
   ///
-  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
+  /// \param behind  epochs by which the runs' counters are ahead of the evaluated epoch
   template <class Forward, class After>
   void evaluate(Executor& executor, const Run* runs, const ParameterView<S>& parameters, const BatchSize& batch,
                 Index total, std::uint32_t behind, const Forward& forward, const After& after) {

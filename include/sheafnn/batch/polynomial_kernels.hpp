@@ -171,7 +171,7 @@ struct FilterCotangent {
   S slope;  ///< c_k
   S *u_bar, *r_bar;
 
-  /// \param q, g  q_{k+1} and G, numbers of the coordinates
+  /// \param q, g  q_{k+1} and G, values of the coordinates
   SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Tile<S>* q,
                                        const Tile<S>* g) const {
     const S start = k == 0 ? -weights.skip(run) * weights.inverse_bound : S(0);

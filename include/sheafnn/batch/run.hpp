@@ -2,7 +2,7 @@
 /// What distinguishes the trainings of a batch: Run, one record per training in the memory of the executor, and
 /// dropout as kernels apply it.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// Unchecked: indices of items, runs, instances and lanes, and the sizes of the arrays of pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
@@ -117,7 +117,7 @@ enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node
 
 namespace detail {
 
-/// Numbers of a node that a layer computes.
+/// Values per node that a layer computes.
 template <class Model>
 [[nodiscard]] Index layer_width(const Model& model) {
   if constexpr (requires { layers::parts_of(model.options().layer); }) {

@@ -122,7 +122,7 @@ class BatchSage {
 
   [[nodiscard]] S* output() noexcept { return z_.data(); }
   [[nodiscard]] const S* bias(const ParameterView<S>& parameters) const noexcept { return self_.bias(parameters); }
-  /// Numbers of Z of an instance.
+  /// The size of Z of an instance.
   [[nodiscard]] Index size() const noexcept { return shape_.size(); }
 
   /// \param x  n × inputs per instance; stays in place until backward()

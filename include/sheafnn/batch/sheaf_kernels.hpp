@@ -80,7 +80,7 @@ struct SheafView {
   }
 };
 
-/// K numbers in a row, as a block.
+/// K values in a row, as a block.
 template <class Block, class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Block load_block(const S* numbers) {
   Block r;

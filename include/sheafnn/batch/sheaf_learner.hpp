@@ -345,7 +345,7 @@ class BatchSheafLearner {
   View graph_{};
   S factor_ = S(1);  ///< of the first layer's weights
   Index inputs_ = 0, outputs_ = 0, width_ = 0, hidden_layers_ = 0, first_outputs_ = 0, runs_ = 0, copies_ = 1;
-  Index hidden_layer_ = 0;  ///< numbers of a hidden layer of all instances
+  Index hidden_layer_ = 0;  ///< size of a hidden layer of all instances
   bool shared_ = false;     ///< do all runs read the same embeddings?
   FirstWeights first_;
   std::optional<BatchSparseProduct<Executor, S>> table_;  ///< in place of all weights

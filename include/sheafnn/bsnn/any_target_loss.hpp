@@ -27,14 +27,14 @@ enum class TargetLoss : std::uint8_t {
   gaussian,    ///< numbers with a learned variance: Gaussian
   poisson,     ///< counts: Poisson
   multilabel,  ///< 0 and 1: Multilabel
-  ordinal      ///< numbers of ordered classes, one per node: Ordinal
+  ordinal      ///< ordered classes, one per node: Ordinal
 };
 /// Its texts, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(TargetLoss) {
   return std::array{"squared", "gaussian", "poisson", "multilabel", "ordinal"};
 }
 
-/// Targets of any loss, n × k numbers with NaN where unknown.
+/// Targets of any loss, n × k values with NaN where unknown.
 struct TargetNumbers {
   std::vector<double> values = {};      ///< n × k, row-major
   Index columns = 1;                    ///< k

@@ -46,7 +46,7 @@ struct BundleNetworkWeights {
   /// Unchecked: the options are resolved.
   ///
   /// \param d     dimension of the bundles
-  /// \param each  numbers of the learners per node and bundle, of which the last is κ_raw in Bayesian models
+  /// \param each  values that the learners predict per node and bundle, of which the last is κ_raw in Bayesian models
   void declare(layers::ParameterList<T>& list, const BundleOptions& options, Index d, Index each, bool bayesian) {
     constexpr double raw_concentration = -4;
     const Index h = options.bundles * d * options.channels;

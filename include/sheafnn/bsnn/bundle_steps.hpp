@@ -210,7 +210,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   [[nodiscard]] MatrixView<S> raw_bar_view() noexcept {
     return {raw_bar.data(), node_count(), model.learner().outputs};
   }
-  /// The numbers of a learner, with its dropouts.
+  /// What a learner predicts, with its dropouts.
   void learn(Index l, Index number) {
     const std::size_t i = static_cast<std::size_t>(l);
     learners[i].forward(execution, weights.learners[i], features(l), [&](Index k) {

@@ -212,7 +212,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
     source.backward(execution, source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                     view(x_bar).rows(), view(bar).rows(), source_weights_bar());
   }
-  /// Numbers of noise of a pair.
+  /// Values of noise per pair.
   [[nodiscard]] static constexpr Index noise_size() {
     if constexpr (is_sampled) return Posterior::noise_size;
     return 0;

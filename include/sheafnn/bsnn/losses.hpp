@@ -29,7 +29,7 @@ namespace sheafnn {
 ///
 ///     Σ_u w_{y_u} (−log p(y_u | u)) / Σ_u w_{y_u}
 ///
-/// Unchecked: in all functions except validate(), check_loss() does not throw, and views have rows of C numbers.
+/// Unchecked: in all functions except validate(), check_loss() does not throw, and views have rows of C values.
 class Classification {
  public:
   static constexpr std::string_view name = "classification";

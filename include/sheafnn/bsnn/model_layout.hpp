@@ -33,7 +33,7 @@ struct NetworkSizes {
 /// \param options       resolved
 /// \param d             stalk coordinates, including fixed filters
 /// \param sheaf_count   different sheaves in a forward pass
-/// \param raw           raw numbers of the posterior per map
+/// \param raw           raw outputs of the posterior per map
 [[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count,
                                                 const detail::RawSizes& raw, bool bayesian) {
   NetworkSizes r;

@@ -3,8 +3,8 @@
 /// product, a bilinear form, or the energy of the outputs on a pair under the network's own sheaf
 /// (layers/pair_scores.hpp, pair_sheaf.hpp).
 ///
-/// The outputs y_u of a node (C numbers, ModelOptions::classes) are its embedding; the energy reads them as d × C/d numbers
-/// in its stalk. The head's parameters belong to a loss: extend_parameters() adds them behind the model's own, with the
+/// The outputs y_u of a node (C values, ModelOptions::classes) are its embedding; the energy reads them as d × C/d values
+/// in its stalk. The head's parameters belong to a loss: extend_parameters() adds them after the model's own, with the
 /// names `loss.dot.bias`, `loss.dot.log_temperature`, … math: "Links".
 #pragma once
 

@@ -1,6 +1,6 @@
 /// \file
 /// Network of a PooledModel: one row of outputs per graph of a union. It has the passes of every Network, so elbo(),
-/// train(), predict() and your own loops work with it. Numbers of nodes become numbers of graphs.
+/// train(), predict() and your own loops work with it. Indices of nodes become indices of graphs.
 ///
 ///     X_{L+1} of the node network,   r_g = pool(X_{L+1} at the nodes of graph g),   Y = r W_outᵀ + b_out
 ///
@@ -39,7 +39,7 @@ class PooledPart {
   using Family = typename NodeModel::Family;
   using Model = PooledModel<NodeModel>;
 
-  /// \param graphs  empty: all. Unchecked: numbers of graphs are in range
+  /// \param graphs  empty: all. Unchecked: indices of graphs are in range
   /// \throws std::invalid_argument  some of the graphs, with layers that draw something
   PooledPart(const Model& model, const Graph& whole, const SeenFeatures& seen,
              std::span<const std::int32_t> graphs)

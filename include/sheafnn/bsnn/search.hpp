@@ -85,7 +85,7 @@ struct SearchRow {
 /// The result of a search.
 struct SearchResult {
   std::vector<SearchRow> rows;       ///< as the candidates are numbered
-  std::vector<std::size_t> ranking;  ///< numbers of the candidates, the best first
+  std::vector<std::size_t> ranking;  ///< indices of the candidates, the best first
   bool complete = true;              ///< false: time or an interruption ended it
   Index rounds = 0;                  ///< that were completed
   double seconds = 0;
@@ -119,7 +119,7 @@ class SuccessiveHalving {
       std::erase_if(left, [&](std::size_t i) { return !result_.rows[i].error.empty(); });
       if (round < options_.rounds) left.resize((left.size() + 1) / 2);
     }
-    // A setting that failed ranks behind all settings that did not, even if it was ahead before.
+    // A setting that failed ranks below all settings that did not, even if it was ahead before.
     std::stable_partition(result_.ranking.begin(), result_.ranking.end(),
                           [&](std::size_t i) { return result_.rows[i].error.empty(); });
     require_one();

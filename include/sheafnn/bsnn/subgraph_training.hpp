@@ -27,7 +27,7 @@ namespace sheafnn::detail {
 /// A subgraph, and what is computed for it.
 struct SubgraphBatch {
   Subgraph graph;
-  std::vector<std::int32_t> targets;  ///< nodes that are trained or predicted, by their numbers here
+  std::vector<std::int32_t> targets;  ///< nodes that are trained or predicted, by their indices here
 };
 
 /// Where the subgraphs of a training come from.

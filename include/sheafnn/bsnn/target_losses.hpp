@@ -63,7 +63,7 @@ class NumberLoss {
  protected:
   explicit NumberLoss(const MatrixView<const double>& targets) : targets_(targets) {}
 
-  /// The mean of loss(y, u, c) over the known numbers of the nodes, and R².
+  /// The mean of loss(y, u, c) over the known targets of the nodes, and R².
   template <class EntryLoss>
   [[nodiscard]] Score mean_score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes,
                                  const EntryLoss& loss) const {
@@ -84,7 +84,7 @@ class NumberLoss {
 }  // namespace detail
 
 /// Real targets y ∈ R^k per node with Gaussian noise whose variance is learned: −log N(y; μ, v), mean over the known
-/// numbers. The 2k outputs are k means μ and k numbers s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
+/// numbers. The 2k outputs are k means μ and k values s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
 /// has no lower bound: a network that fits a number exactly would let its variance fall to 0.
 /// math: "Numbers, counts and ordered classes" (3.64), (3.65).
 ///

@@ -66,11 +66,11 @@ struct TargetScaling {
     return r;
   }
 
-  /// (y − mean)/scale of n × k numbers. Unchecked: their number, a multiple of k.
+  /// (y − mean)/scale of n × k values. Unchecked: their number, a multiple of k.
   [[nodiscard]] std::vector<double> scaled(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return (y - mean[c]) / scale[c]; });
   }
-  /// mean + scale · y of n × k numbers. Unchecked: as scaled().
+  /// mean + scale · y of n × k values. Unchecked: as scaled().
   [[nodiscard]] std::vector<double> unscaled(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return y * scale[c] + mean[c]; });
   }

@@ -41,7 +41,7 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
   check(split.test, "test");
 }
 
-/// Checks that a training of P parameters with `predictions` = n · C numbers can resume from a state.
+/// Checks that a training of P parameters with `predictions` = n · C values can resume from a state.
 ///
 /// \param validated  the split has validation nodes
 /// \throws std::invalid_argument  naming the part that does not fit

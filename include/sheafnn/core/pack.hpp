@@ -9,7 +9,7 @@
 ///
 /// Translation units that exchange packs must be compiled for the same instruction set.
 ///
-/// Unchecked: pointers to W values, numbers of lanes, and numbers of bits to shift. Arithmetic takes every number, NaN
+/// Unchecked: pointers to W values, indices of lanes, and numbers of bits to shift. Arithmetic takes every number, NaN
 /// and infinities included, as IEEE 754 has it.
 #pragma once
 

@@ -40,7 +40,7 @@ template <int N, class T>
   SHEAFNN_UNROLL for (int k = 0; k < N * N; ++k) r(k / N, k % N) = rows[k];
   return r;
 }
-/// Writes the N² numbers of a matrix row by row.
+/// Writes the N² entries of a matrix row by row.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_INLINE void write_rows(const Eigen::Matrix<T, N, N>& matrix, T* rows) {
   SHEAFNN_UNROLL for (int k = 0; k < N * N; ++k) rows[k] = matrix(k / N, k % N);

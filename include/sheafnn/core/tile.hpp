@@ -1,8 +1,8 @@
 /// \file
 /// Tiles T = Pack<S, W> or S, in which the channels of a row of features are computed. Functions read and write tiles, whole
-/// or in part, and cut a row into tiles. A tile is a register on the CPU and four numbers on a thread of a device.
+/// or in part, and cut a row into tiles. A tile is a register on the CPU and four values on a thread of a device.
 ///
-/// Unchecked: pointers to as many numbers as are read or written, and numbers of channels.
+/// Unchecked: pointers to as many values as are read or written, and indices of channels.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ concept RowMajor = (static_cast<bool>(Derived::IsRowMajor) || Derived::ColsAtCom
 
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and numbers of rows and
+/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and indices of rows and
 /// columns. Assertions check them.
 template <class T>
 class MatrixView {
@@ -84,7 +84,7 @@ class MatrixView {
 
 /// Features of n nodes, n × d' × f: d' stalk coordinates with f channels each, channels innermost, without gaps.
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, and numbers of nodes; assertions say
+/// Unchecked: that the memory is there as long as the view, sizes of at least 0, and indices of nodes; assertions say
 /// so.
 template <class T>
 class FeatureView {
@@ -130,7 +130,7 @@ class FeatureView {
       assert(0 <= nodes && nodes <= nodes_);
       return {data_, nodes, coordinates_, channels_};
     }
-    /// A row of d' · f numbers per node.
+    /// A row of d' · f values per node.
     [[nodiscard]] MatrixView<T> rows() const noexcept { return {data_, nodes_, row_size()}; }
     /// As a cochain: a row of f channels per stalk coordinate, (n d') × f.
     [[nodiscard]] MatrixView<T> cochain() const noexcept { return {data_, nodes_ * coordinates_, channels_}; }

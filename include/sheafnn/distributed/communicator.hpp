@@ -1,5 +1,5 @@
 /// \file
-/// Communicator: the ranks of a computation on MPI, sums over them in the order of their numbers, and a count of what is
+/// Communicator: the ranks of a computation on MPI, sums over them in the order of the ranks, and a count of what is
 /// sent.
 ///
 /// MPI leaves open in which order MPI_Allreduce adds up. Here every rank gets one segment of the numbers from all ranks
@@ -146,7 +146,7 @@ class Communicator {
     text.resize(static_cast<std::size_t>(length));
     MPI_Bcast(text.data(), detail::mpi_count(length), MPI_CHAR, root, comm_);
   }
-  /// The numbers of all ranks, in the order of the ranks, on all of them. Takes any number.
+  /// The values of all ranks, in the order of the ranks, on all of them. Takes any number.
   template <class T>
   [[nodiscard]] std::vector<T> all(T own) {
     std::vector<T> r(static_cast<std::size_t>(size_));
@@ -164,7 +164,7 @@ class Communicator {
       static_cast<void>(detail::mpi_count(count));
       total += count;
     }
-    // Rank by rank: MPI_Gatherv() counts the numbers of all ranks with int.
+    // Rank by rank: MPI_Gatherv() counts the values of all ranks with int.
     constexpr int tag = 4;
     if (!is_root()) {
       MPI_Send(own.data(), detail::mpi_count(static_cast<Index>(own.size())), detail::mpi_type<T>(), 0, tag,

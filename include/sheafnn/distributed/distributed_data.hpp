@@ -23,7 +23,7 @@ template <class Part>
 struct PieceOf {
   Part part;
   NodeFeatures features;             ///< part_features()
-  std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
+  std::vector<std::int32_t> labels;  ///< of owned nodes, by their indices in the part; −1 where unknown
   Index class_count = 0;             ///< C
 };
 /// The part of a dataset on a graph.
@@ -69,7 +69,7 @@ class DistributedNodes {
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
     return found != by_number_.end() && found->first == u ? found->second : -1;
   }
-  /// Numbers in the part of the given nodes that this rank owns; nodes are given by their numbers in the whole graph.
+  /// Numbers in the part of the given nodes that this rank owns; nodes are given by their indices in the whole graph.
   ///
   /// \throws std::invalid_argument  a number out of range
   [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {
@@ -86,7 +86,7 @@ class DistributedNodes {
     return {owned(whole.train), owned(whole.validation), owned(whole.test)};
   }
 
-  /// Numbers of all nodes of the whole graph on rank 0, N × columns; nothing elsewhere.
+  /// Values of all nodes of the whole graph on rank 0, N × columns; nothing elsewhere.
   ///
   /// \param values  of the part's nodes, n × columns
   /// \throws std::invalid_argument  another number of values

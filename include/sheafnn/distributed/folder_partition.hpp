@@ -1,6 +1,6 @@
 /// \file
 /// partition_folder(): a folder of read_folder() (graph_folder.hpp) renumbered, so that contiguous ranges of its nodes are
-/// the parts of METIS. The nodes are sorted by part, and by their old numbers within a part.
+/// the parts of METIS. The nodes are sorted by part, and by their old indices within a part.
 ///
 ///     parts.npy     P + 1   nodes parts[p] … parts[p + 1] − 1 are part p
 ///     original.npy  N       number that every node has in the folder it comes from
@@ -129,7 +129,7 @@ class RowMover {
       body(first, std::min(n, first + range_));
     barrier();
   }
-  /// body(first old node, how many) for what lies one behind the other in the old folder.
+  /// body(first old node, how many) for each contiguous range of the old folder.
   template <class Body>
   void for_runs(Index first, Index last, const Body& body) const {
     for (Index i = first; i < last;) {

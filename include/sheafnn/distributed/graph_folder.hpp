@@ -38,7 +38,7 @@ namespace sheafnn::distributed {
 /// What a rank reads.
 struct FolderPiece {
   DataPiece piece;
-  Split own;  ///< owned nodes of the masks, by their numbers in the part
+  Split own;  ///< owned nodes of the masks, by their indices in the part
   std::vector<Index>
       original;           ///< of owned nodes: number before the folder was renumbered; without, that in the whole
   bool by_parts = false;  ///< do the ranges come from parts.npy?
@@ -128,7 +128,7 @@ using io::detail::check_ends;
   return r;
 }
 
-/// The numbers of the arcs that enter a part, from the ranks that own their sources.
+/// The indices of the arcs that enter a part, from the ranks that own their sources.
 [[nodiscard]] inline std::vector<Index> entering_numbers(Communicator& ranks, const OwnRows& rows,
                                                          std::span<const HaloArc> entering,
                                                          std::span<const Index> begin) {

@@ -2,8 +2,8 @@
 /// LocalHypergraph: one rank's part of a hypergraph, and with whom it exchanges which rows (graph/hypergraph_part.hpp), from the
 /// whole hypergraph and a partition of its nodes.
 ///
-/// Nodes are in the order of their numbers in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
-/// this order, then the hyperedges of other owners, in the order of owners and numbers. Rows of members: own rows in the
+/// Nodes are in the order of their indices in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
+/// this order, then the hyperedges of other owners, in the order of owners and indices. Rows of members: own rows in the
 /// order of the hyperedges' owners, then rows of other parts in the order of the parts. Within both, pairs go by number.
 #pragma once
 
@@ -90,7 +90,7 @@ struct CutHyperedge {
   friend auto operator<=>(const CutHyperedge&, const CutHyperedge&) = default;
 };
 
-/// The members of cut hyperedges. \param owned, of_others  hyperedges, in the order of numbers, and of owners and numbers
+/// The members of cut hyperedges. \param owned, of_others  hyperedges, in the order of indices, and of owners and indices
 inline void add_members(const Hypergraph& whole, const Partition& partition, int rank,
                         const std::vector<CutHyperedge>& owned, const std::vector<CutHyperedge>& of_others,
                         const std::vector<std::pair<Index, std::int32_t>>& local_pair, LocalHypergraph& r) {
@@ -173,7 +173,7 @@ inline void add_members(const Hypergraph& whole, const Partition& partition, int
   }
   r.hyperedges = rows.finish(whole.hyperedge_count(), whole.pair_count());
 
-  std::vector<std::pair<Incidence, Index>> pairs;  // and their numbers in the whole
+  std::vector<std::pair<Incidence, Index>> pairs;  // and their indices in the whole
   for (Index v = 0; v < whole.node_count(); ++v) {
     if (partition.owner[static_cast<std::size_t>(v)] != rank) continue;
     const std::int32_t node = static_cast<std::int32_t>(r.numbers.node.size());

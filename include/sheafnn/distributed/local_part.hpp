@@ -2,8 +2,8 @@
 /// LocalPart: one rank's part of a graph, and which rows it exchanges with which rank. It is built from the rows that the
 /// rank owns: the neighbours of its nodes. Both sides of every exchange follow from these and from the partition.
 ///
-/// Nodes: interior nodes, then other owned nodes, both in the order of their numbers in the whole graph. Then the halo, in
-/// the order of owners and numbers. The halo rows of one owner lie one behind the other, so that they are received in place.
+/// Nodes: interior nodes, then other owned nodes, both in the order of their indices in the whole graph. Then the halo, in
+/// the order of owners and indices. The halo rows of one owner are contiguous, so that they are received in place.
 #pragma once
 
 #include <algorithm>
@@ -153,7 +153,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
 
 }  // namespace detail
 
-/// The part with these rows. \param entering, number  halo_arcs(), and the numbers of these arcs in the whole graph
+/// The part with these rows. \param entering, number  halo_arcs(), and the indices of these arcs in the whole graph
 ///
 /// \throws std::invalid_argument  a graph with more arcs than noise has addresses, 2⁵², a part with more nodes or edges
 ///         than Graph takes, or without nodes. Unchecked: that rows and arcs belong together

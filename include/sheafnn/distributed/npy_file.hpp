@@ -52,7 +52,7 @@ class NpyFile {
   [[nodiscard]] std::vector<T> read(Index first, Index count) {
     return array(first, count).template values<T>();
   }
-  /// The same of numbers of nodes, columns or the like. \throws std::runtime_error  also: truth values
+  /// The same for indices of nodes, columns or the like. \throws std::runtime_error  also: truth values
   [[nodiscard]] std::vector<std::int64_t> read_numbers(Index first, Index count) {
     return array(first, count).numbers();
   }
@@ -104,7 +104,7 @@ template <class T>
 [[nodiscard]] std::string npy_dtype() {
   return sheafnn::detail::concat(io::detail::byte_order(), std::is_floating_point_v<T> ? 'f' : 'i', sizeof(T));
 }
-/// What stands before the numbers of a .npy file.
+/// The header of a .npy file, which comes before its elements.
 template <class T>
 [[nodiscard]] io::Bytes npy_header(std::span<const Index> shape) {
   return io::detail::npy_with_header(npy_dtype<T>(), shape, 0);
@@ -114,7 +114,7 @@ template <class T>
 
 /// Makes a .npy file of zeros, to be filled by write_rows() or write_bytes().
 ///
-/// \param dtype  of its numbers of item_size bytes, as NumPy writes it
+/// \param dtype  of its elements of item_size bytes, as NumPy writes it
 /// \throws std::runtime_error  a file that cannot be written. Unchecked: extents of at least 0
 inline void create_npy(const std::filesystem::path& path, const std::string& dtype, std::size_t item_size,
                        std::span<const Index> shape) {
@@ -159,7 +159,7 @@ void write_rows(const std::filesystem::path& path, Index first, std::span<const 
               std::span<const char>(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
-/// create_npy() of numbers of `nodes` nodes: of 32 bits where these suffice, else of 64. \throws as create_npy()
+/// create_npy() of indices of `nodes` nodes: of 32 bits if these suffice, otherwise of 64. \throws as create_npy()
 inline void create_node_numbers(const std::filesystem::path& path, Index nodes, Index count) {
   const Index shape[] = {count};
   if (nodes <= std::numeric_limits<std::int32_t>::max()) {

@@ -29,7 +29,7 @@ inline constexpr Index node_work = 4;
 /// Owners of the nodes of a graph.
 struct Partition {
   int parts = 1;
-  std::vector<std::int32_t> owner;  ///< n numbers in [0, parts)
+  std::vector<std::int32_t> owner;  ///< n values in [0, parts)
 };
 
 /// \throws std::invalid_argument  another number of owners than nodes, an owner out of range, or a part without nodes
@@ -58,7 +58,7 @@ inline void validate(const Partition& partition, Index nodes) {
 
 namespace detail {
 
-/// Ranges of nodes with equal work. \param offset  n + 1 numbers: arcs before each node
+/// Ranges of nodes with equal work. \param offset  n + 1 values: arcs before each node
 template <class Offset>
 [[nodiscard]] std::vector<std::int32_t> contiguous_owners(std::span<const Offset> offset, int parts) {
   const Index n = static_cast<Index>(offset.size()) - 1;
@@ -80,7 +80,7 @@ template <class Offset>
 
 }  // namespace detail
 
-/// Ranges of nodes with equal work, in the order of their numbers.
+/// Ranges of nodes with equal work, in the order of their indices.
 ///
 /// \param graph  a Graph, or a Hypergraph
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes

@@ -1,7 +1,7 @@
 /// \file
 /// RowExchange: GraphPart on MPI. One message to each neighbour that has rows of this part per exchange. Rows of the halo
-/// are received in place and sent from where they lie. Rows for a halo are too, where they lie one behind the other, as with
-/// one neighbour. They are all owned nodes but the interior nodes. Others are copied into a buffer.
+/// are received in place. Rows for the halo of another part are sent in place if they are contiguous. With a single neighbour
+/// they are, since its halo then has all owned nodes but the interior nodes. Other rows are copied into a buffer.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class RowExchange final : public GraphPart {
  private:
   static constexpr int fetch_tag = 1, give_tag = 2;
 
-  /// Do the rows that a neighbour's halo has of this part lie one behind the other?
+  /// Do the rows that a neighbour's halo has of this part lie contiguously?
   [[nodiscard]] static bool in_place(const Neighbour& to) {
     return to.sent.empty() || to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
   }
@@ -133,7 +133,7 @@ class RowExchange final : public GraphPart {
   Communicator* ranks_;
   std::vector<Neighbour> neighbours_;  ///< increasing ranks: the order of the sums
   std::size_t sent_rows_ = 0;
-  bool packs_ = false;  ///< are there rows that do not lie one behind the other?
+  bool packs_ = false;  ///< are some rows not contiguous?
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> buffer_;
 };

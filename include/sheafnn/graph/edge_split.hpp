@@ -1,5 +1,5 @@
 /// \file
-/// Pairs of nodes as targets: link prediction, classes and numbers of edges. split_links() and split_edges() take
+/// Pairs of nodes as targets: link prediction, classes and real targets of edges. split_links() and split_edges() take
 /// target edges out of a graph, so a network never sees the edges that it predicts.
 ///
 /// The edges of a graph fall into message edges, which the network sees, and target edges for training, validation and
@@ -90,7 +90,7 @@ struct EdgeTargets {
   std::vector<Edge> pairs;           ///< T; the pairs of fresh() change in training
   std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 for a negative pair
   std::vector<std::int32_t> labels;  ///< T: 1 (an edge) or 0 for links; or the labels of the edges
-  Split split;                       ///< numbers of targets
+  Split split;                       ///< indices of targets
   NegativePairs negatives;
   Index first_fresh = -1;  ///< targets from this number on are drawn again in every epoch; −1: no targets
   std::uint64_t seed = 0;  ///< seed of the draws
@@ -133,7 +133,7 @@ inline void validate(const EdgeTargets& targets) {
 
 namespace detail {
 
-/// Numbers of the message edges and of the target edges.
+/// Indices of the message edges and of the target edges.
 struct CutEdges {
   std::vector<std::int32_t> message;
   Split targets;

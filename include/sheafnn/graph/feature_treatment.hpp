@@ -1,6 +1,6 @@
 /// \file
 /// FeaturePlan: what a network does to node features before it reads them, column by column. It turns
-/// n × given_columns() numbers into n × columns(). fit_features.hpp makes it from the features of a graph; applied
+/// n × given_columns() values into n × columns(). fit_features.hpp makes it from the features of a graph; applied
 /// to the features of any graph, it does the same. Source: math: "Features".
 /// It throws std::invalid_argument for numbers that a plan cannot have, and for features with other columns.
 #pragma once
@@ -123,7 +123,7 @@ struct FeatureColumn {
 /// See the file comment. Columns that are treated alike stand together, as a run.
 class FeaturePlan {
  public:
-  /// Columns one behind the other that are treated alike.
+  /// Consecutive columns with the same treatment.
   struct Run {
     FeatureColumn column;
     Index count = 1;
@@ -133,7 +133,7 @@ class FeaturePlan {
   FeaturePlan() = default;
   /// \param treatment   rows, columns or none
   /// \param columns     of the features, without indicators of missing values
-  /// \param indicators  columns with an indicator behind these, increasing
+  /// \param indicators  columns with an indicator, which follow these, increasing
   /// \throws std::invalid_argument  the automatic treatment; numbers that are not finite; a scale that is not positive;
   ///         quantiles that do not increase; indicators of other columns, or unordered
   FeaturePlan(FeatureTreatment treatment, const std::vector<Run>& columns,

@@ -132,14 +132,14 @@ class NodeFeatures {
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(offset_.size()) - 1; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
-  /// Columns of the table, without the indicators behind them.
+  /// Columns of the table, without the indicators that follow them.
   [[nodiscard]] Index given_columns() const noexcept { return columns_ - static_cast<Index>(indicators_.size()); }
   /// Columns with missing values, in increasing order. For k such columns, the last k of columns() are the indicators.
   [[nodiscard]] std::span<const std::int32_t> indicators() const noexcept { return indicators_; }
   /// Says that the last columns are indicators of these. Unchecked: that their entries are 1, and that a row with one has
   /// no entry in the column that it indicates.
   ///
-  /// \throws std::invalid_argument  the numbers do not increase, or are not numbers of columns before the indicators
+  /// \throws std::invalid_argument  the indices do not increase, or are not indices of columns before the indicators
   void set_indicators(std::vector<std::int32_t> indicators) {
     detail::check_indicators(indicators, columns_ - static_cast<Index>(indicators.size()));
     indicators_ = std::move(indicators);
@@ -220,7 +220,7 @@ class NodeFeatures {
     if (missing == MissingValues::mark) r.mark_missing();
     return r;
   }
-  /// Takes entries that are NaN out, and puts indicators behind the columns that have some.
+  /// Removes entries that are NaN, and appends indicators of the columns that have some.
   void mark_missing() {
     for (std::size_t i = 0; i < value_.size(); ++i) {
       if (std::isnan(value_[i])) indicators_.push_back(column_[i]);

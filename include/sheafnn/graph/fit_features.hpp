@@ -278,7 +278,7 @@ class Quantiles {
 /// What a network does to these features, and to the features of other graphs after it; see the file comment.
 ///
 /// \param part  null: the features belong to a whole graph. Otherwise they belong to this part, and all parts must call
-///              this function, since they combine their statistics. Rows behind the part's own nodes are not looked at
+///              this function, since they combine their statistics. Rows after the part's own nodes are not read
 /// \throws std::invalid_argument  features without rows or columns. Unchecked: that part and features belong together
 [[nodiscard]] inline FeaturePlan fit_features(const NodeFeatures& features, FeatureTreatment treatment,
                                               GraphPart* part = nullptr) {

@@ -18,7 +18,7 @@ namespace sheafnn {
 
 /// Rows follow the arcs of the graph, sorted by source and target, and its edges.
 struct GivenMapArrays {
-  std::vector<double> maps;               ///< 2m × map_size numbers; D × D maps row by row
+  std::vector<double> maps;               ///< 2m × map_size entries; D × D maps row by row
   std::vector<double> edge_weights;       ///< m; empty: all 1
   std::vector<std::int32_t> edge_labels;  ///< m; empty: no numbers
   Index label_count = 0;                  ///< labels are 0 … label_count − 1
@@ -75,7 +75,7 @@ inline constexpr double sign_table[] = {1, 1, 1, -1};
 
 /// The labels of a signed graph.
 ///
-/// \param signs  m numbers, 1 or −1
+/// \param signs  m values, 1 or −1
 /// \throws std::invalid_argument  a wrong number of signs, or a value other than ±1
 [[nodiscard]] inline std::vector<std::int32_t> sign_labels(const Graph& graph, std::span<const double> signs) {
   require(static_cast<Index>(signs.size()) == graph.edge_count(), "signs", signs.size(),

@@ -32,7 +32,7 @@ struct Edge {
 /// Every edge {u, v} is two arcs, u→v and v→u, sorted by (source, target): the arcs of a node are contiguous. An
 /// arc stands for the incident pair u ⊴ e of its source and its edge. Edges are sorted with u < v.
 ///
-/// Unchecked: the numbers of nodes, arcs and edges that members take, which inner loops call.
+/// Unchecked: the indices of nodes, arcs and edges that members take, which inner loops call.
 class Graph {
  public:
   Graph() = default;
@@ -163,7 +163,7 @@ class Graph {
   /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per
   /// graph. Graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
   ///
-  /// \param offsets  G + 1 numbers, or empty
+  /// \param offsets  G + 1 values, or empty
   /// \throws std::invalid_argument  offsets that do not lead from 0 to n, a graph without nodes, an edge between two graphs
   void set_graphs(std::vector<std::int32_t> offsets) {
     if (!offsets.empty()) check_graphs(offsets);

@@ -2,7 +2,7 @@
 /// GraphPart: what one process's part of a larger graph knows about the whole graph. It exchanges rows of node features with
 /// the other parts.
 ///
-/// A part has the nodes that its process owns and, behind them, copies of their neighbours that other processes own
+/// A part has the nodes that its process owns and, after them, copies of their neighbours that other processes own
 /// (the halo). Its edges are the edges with an owned end; an edge between nodes of two parts is in both (a cut edge).
 /// Nodes are numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
 ///
@@ -26,7 +26,7 @@
 
 namespace sheafnn {
 
-/// Numbers of arcs in a whole graph: of 32 bits, and of 52 where the graph has more arcs. Unchecked: i in [0, size()).
+/// Indices of arcs in a whole graph: of 32 bits, and of 52 where the graph has more arcs. Unchecked: i in [0, size()).
 class ArcNumbers {
  public:
   /// Largest number of arcs: noise has as many addresses (Stream).
@@ -56,7 +56,7 @@ class ArcNumbers {
   std::vector<std::uint32_t> lower_, upper_;
 };
 
-/// Numbers of a part and of what it has in the whole graph.
+/// The nodes and arcs of a part, and their indices in the whole graph.
 struct PartNumbers {
   Index own = 0;                   ///< owned nodes; they are 0 … own − 1
   Index interior = 0;              ///< owned nodes without neighbours elsewhere; they are 0 … interior − 1
@@ -88,13 +88,13 @@ class GraphPart {
   /// Waits for what begin_fetch() has started.
   virtual void end_fetch() = 0;
 
-  /// Adds the rows of the halo to their owners' rows, in the order of the parts' numbers, and sets them to 0.
+  /// Adds the rows of the halo to their owners' rows, in the order of the parts' indices, and sets them to 0.
   /// Unchecked: as above.
   virtual void give_back(float* rows, Index width) = 0;
   /// As above.
   virtual void give_back(double* rows, Index width) = 0;
 
-  /// Replaces the numbers by their sums over all parts, added up in the order of the parts' numbers. All parts get the same
+  /// Replaces the numbers by their sums over all parts, added up in the order of the parts' indices. All parts get the same
   /// bits, from run to run. Unchecked: all parts give as many.
   virtual void sum(std::span<float> values, std::span<double> more) = 0;
   /// As above.

@@ -23,14 +23,14 @@
 
 namespace sheafnn {
 
-/// Numbers of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges. The part's own pairs come first,
+/// Indices of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges. The part's own pairs come first,
 /// then other parts' pairs in cut hyperedges that this part owns.
 struct MemberNumbers {
   Index total_pairs = 0;                  ///< of the whole hypergraph
   std::vector<std::uint32_t> pair;        ///< number in the whole hypergraph, of every pair of the part
   std::vector<std::int32_t> pair_of_row;  ///< pair of the part, of every own row of members
   std::vector<Index> first_row = {
-      0};                         ///< CSR offsets of the owned cut hyperedges, in the order of their numbers …
+      0};                         ///< CSR offsets of the owned cut hyperedges, in the order of their indices …
   std::vector<std::int32_t> row;  ///< … and the rows of all of their members, in the order of the pairs
 };
 
@@ -39,7 +39,7 @@ class HypergraphPart {
  public:
   /// \param nodes       has a row for every node, without halo
   /// \param hyperedges  has a row for every hyperedge; degrees are numbers of members in the whole hypergraph
-  /// \param members     has the rows of members; its numbers of nodes are numbers of pairs
+  /// \param members     has the rows of members; its indices of nodes are indices of pairs
   /// All three must outlive the part. Unchecked: as the class.
   HypergraphPart(GraphPart& nodes, GraphPart& hyperedges, GraphPart& members, MemberNumbers numbers)
       : nodes_(&nodes), hyperedges_(&hyperedges), members_(&members), numbers_(std::move(numbers)) {}

@@ -35,7 +35,7 @@ class SelectedGraphs {
  public:
   /// Unchecked: `whole` is no part of a larger graph, features have a row for each of its nodes.
   ///
-  /// \param graphs      increasing numbers of graphs of the union, at least one
+  /// \param graphs      increasing indices of graphs of the union, at least one
   /// \param as_a_part   keep the addresses in the whole; otherwise graph() is a whole graph of its own
   /// \throws std::invalid_argument  a number out of range or not larger than the one before
   SelectedGraphs(const Graph& whole, const NodeFeatures& features, std::span<const std::int32_t> graphs,

@@ -57,7 +57,7 @@ namespace detail {
 }
 
 /// Gives arcs, edges and nodes of a graph the features and types that they have in a whole. Unchecked: arc_of
-/// and node_of give numbers of the whole.
+/// and node_of give indices in the whole.
 ///
 /// \param arc_of   arc_of(a): number in the whole of arc a
 /// \param node_of  likewise of a node

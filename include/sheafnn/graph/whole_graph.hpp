@@ -37,7 +37,7 @@ namespace sheafnn::detail {
 
 /// The graph that this one is a part of, without features of arcs.
 ///
-/// \throws std::invalid_argument  numbers of arcs that the whole has not, as of graphs selected from a union
+/// \throws std::invalid_argument  indices of arcs that the whole does not have, as in graphs selected from a union
 [[nodiscard]] inline Graph whole_graph(const Graph& graph) {
   GraphPart& part = *graph.part();
   const PartNumbers& numbers = part.numbers();

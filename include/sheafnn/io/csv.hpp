@@ -150,7 +150,7 @@ class CsvReader {
     if (at_ < content_.size()) end_line();
     return true;
   }
-  /// Passes the separator behind a field. \returns whether another field follows
+  /// Skips the separator after a field. \returns whether another field follows
   [[nodiscard]] bool next_field() noexcept {
     if (separator_ != ' ') return accept(separator_);
     const std::size_t before = at_;
@@ -213,7 +213,7 @@ class CsvReader {
     detail::fail(where, "field ", fields_.size(), " has a quote inside: '", detail::printable(text),
                  "'; such a field stands in quotes, with the quote inside written twice");
   }
-  /// The rest of a field whose opening quote is behind.
+  /// The rest of a field whose opening quote has been read.
   void read_quoted(std::string& field, Index first_line) {
     for (;;) {
       const std::string_view text = rest();

@@ -1,5 +1,5 @@
 /// \file
-/// read_edge_columns(): an edge list with a column of types, labels or numbers of its edges.
+/// read_edge_columns(): an edge list with a column of types, labels or targets of its edges.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace sheafnn::io::detail {
 
-/// Numbers of the lines of an edge list; an empty text and words that mean a missing value are unknown.
+/// Targets of the lines of an edge list; an empty text and words that mean a missing value are unknown.
 ///
 /// \throws std::runtime_error  another text
 [[nodiscard]] inline std::vector<double> line_numbers(const EdgeList& list, const std::string& column) {

@@ -26,7 +26,7 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// The lines of an edge list, with the numbers in columns behind the two nodes.
+/// The lines of an edge list, with the numbers in the columns after the two nodes.
 struct EdgeList {
   std::string file;
   std::vector<Edge> edges;  ///< source and target of every line
@@ -140,7 +140,7 @@ class EdgeListReader {
            " lacks. A header for such nodes has the names source and target");
     }
     std::size_t count = fields.size();
-    while (fields[count - 1].empty()) --count;  // separators behind
+    while (fields[count - 1].empty()) --count;  // trailing separators
     for (std::size_t k = 0; k < count; ++k) set_column(fields[k]);
     return true;
   }
@@ -168,7 +168,7 @@ class EdgeListReader {
       }
     } else if (plain == "id" || plain == "edgeid" || plain == "label" || plain == "unnamed0" || plain == "index" ||
                (name.empty() && k == 0)) {
-      column.kind = Kind::ignored;  // of Gephi, and numbers of lines
+      column.kind = Kind::ignored;  // of Gephi, and line numbers
     }
     column.name = name.empty() ? sheafnn::detail::concat(k + 1) : "'" + printable(name) + "'";
     if (column.kind == Kind::constant && attributes_ == EdgeAttributes::keep) {

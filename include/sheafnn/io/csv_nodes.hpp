@@ -98,7 +98,7 @@ struct NodeColumns {
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
-  std::size_t unnamed = 0;  ///< columns behind, which hold nothing
+  std::size_t unnamed = 0;  ///< trailing columns, which are empty
 
   /// A column that is called like a set or a split is no feature. \throws std::runtime_error  for one
   static void refuse_set(const CsvReader& header, const std::string& name, const TableRules& rules) {

@@ -1,5 +1,5 @@
 /// \file
-/// Labels and numbers of edges, from texts of the pairs that list the edges: columns of an edge list, arrays of an archive.
+/// Labels and targets of edges, from texts of the pairs that list the edges: columns of an edge list, arrays of an archive.
 #pragma once
 
 #include <cstddef>
@@ -84,14 +84,14 @@ inline void read_edge_labels(const Graph& graph, const PairTexts& texts, const M
   columns.labels =
       values_of_edges<std::int32_t>(graph, texts, labels.codes, -1, [](std::int32_t label) { return label >= 0; });
 }
-/// Numbers of edges. \param of_pairs  NaN where unknown
+/// Targets of edges. \param of_pairs  NaN where unknown
 inline void read_edge_targets(const Graph& graph, const PairTexts& texts, const std::vector<double>& of_pairs,
                               EdgeColumns& columns) {
   columns.targets = values_of_edges(graph, texts, of_pairs, std::numeric_limits<double>::quiet_NaN(),
                                     [](double value) { return value == value; });
 }
 
-/// Refuses labels or numbers of edges that are not there. \param name  what messages call them \param column  in the file
+/// Refuses labels or targets of edges that are missing. \param name  what messages call them \param column  in the file
 ///
 /// \throws std::invalid_argument  none
 template <class T>

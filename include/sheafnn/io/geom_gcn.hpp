@@ -28,12 +28,12 @@ enum class GeomGcnFeatures {
   /// or a value is not a whole number ≥ 0, or a node repeats a value.
   automatic,
   dense,   ///< one value per feature
-  indices  ///< the numbers of the features that are 1
+  indices  ///< the indices of the features that are 1
 };
 
 namespace detail {
 
-/// Nodes as the file lists them, put in the order of their numbers.
+/// Nodes as the file lists them, put in the order of their indices.
 struct GeomGcnNodes {
   std::vector<std::vector<double>> values;
   std::vector<std::string> where;  ///< "FILE:LINE" of every node

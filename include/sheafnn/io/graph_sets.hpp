@@ -198,7 +198,7 @@ class TuTable {
 /// | graph_indicator | n; the graph of every node, 0 … G − 1, not decreasing                     |
 /// | graph_labels    | G, numbers; or graph_targets, G or G × k, of regression                   |
 /// | node_tags       | n whole numbers, optional: one-hot features                               |
-/// | node_attributes | n × q, optional: features behind the tags                                 |
+/// | node_attributes | n × q, optional: features after the tags                                  |
 /// | test_folds      | K × G, optional; 0 and 1: the graphs of each test fold. Folds are disjoint |
 ///
 /// \throws std::runtime_error  one line that names the file, the key, the value and the limit

@@ -21,7 +21,7 @@
 
 namespace sheafnn::io {
 
-/// See the file comment. Unchecked: numbers of elements in [0, rows() · columns()), and that the file stays as it is.
+/// See the file comment. Unchecked: indices of elements in [0, rows() · columns()), and that the file stays as it is.
 class MappedArray {
  public:
   /// \throws MissingFile         no such file
@@ -110,7 +110,7 @@ class MappedMask : public MappedArray {
   [[nodiscard]] Index at(Index i) const noexcept { return integer(i); }
 };
 
-/// A mapped array of numbers of nodes, columns or the like. Unchecked: as MappedMask.
+/// A mapped array of indices of nodes, columns or the like. Unchecked: as MappedMask.
 class MappedNumbers : public MappedMask {
  public:
   /// \throws std::runtime_error  as MappedMask, or truth values

@@ -153,7 +153,7 @@ namespace detail {
   return *tensor;
 }
 
-/// Adds the parameters of a loss that a file has behind the model's own.
+/// Adds the parameters of a loss that a file has after the model's own.
 template <class S>
 void add_loss_parameters(const TensorFile& file, layers::ParameterSet<S>& parameters) {
   for (const Tensor& tensor : file.tensors) {

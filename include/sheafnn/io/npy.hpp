@@ -131,7 +131,7 @@ class NpyArray {
     }
   }
 
-  /// All elements as numbers of nodes, edges, columns or the like.
+  /// All elements as indices of nodes, edges, columns or the like.
   ///
   /// \throws std::runtime_error  truth values, which number nothing, or as values()
   [[nodiscard]] std::vector<std::int64_t> numbers() const {

@@ -198,7 +198,7 @@ inline void refuse_truth_values(std::string_view where, const NpyHeader& header)
   if (header.kind == 'b') fail(where, "holds truth values; whole numbers are needed");
 }
 
-/// Refuses an order in which rows do not stand one behind the other. \throws std::runtime_error  naming the array
+/// Refuses an order in which rows are not contiguous. \throws std::runtime_error  naming the array
 inline void refuse_fortran_order(std::string_view where, const NpyHeader& header) {
   if (header.fortran_order && header.shape.size() > 1) fail(where, "is in Fortran order; save it in C order");
 }

@@ -24,7 +24,7 @@
 
 namespace sheafnn::io {
 
-/// The numbers of an array, from the first to the last, in the order of the file.
+/// The elements of an array, from the first to the last, in the order of the file.
 class NpyStream {
  public:
   /// \param where  what messages call the array
@@ -39,7 +39,7 @@ class NpyStream {
   [[nodiscard]] const std::string& where() const noexcept { return where_; }
   [[nodiscard]] const std::vector<Index>& shape() const noexcept { return header_.shape; }
   [[nodiscard]] std::string shape_text() const { return detail::npy_shape_text(header_.shape); }
-  /// Do the rows of the array not stand one behind the other?
+  /// Are the rows of the array not contiguous?
   [[nodiscard]] bool fortran_order() const noexcept { return header_.fortran_order && header_.shape.size() > 1; }
   /// Refuses fortran_order(). \throws std::runtime_error  naming the array
   void require_rows() const { detail::refuse_fortran_order(where_, header_); }
@@ -77,7 +77,7 @@ class NpyStream {
   Index next_ = 0;
 };
 
-/// A new .npy file of numbers of T, which is whole after finish(). \tparam T  as of to_npy()
+/// A new .npy file of elements T, which is complete after finish(). \tparam T  as of to_npy()
 template <class T>
 class NpyStreamWriter {
  public:
@@ -100,7 +100,7 @@ class NpyStreamWriter {
     header.back() = ' ';
     header.resize(header_size_, ' ');
     header.back() = '\n';
-    const std::size_t text = header_size_ - 10;  // behind magic number, version and this length
+    const std::size_t text = header_size_ - 10;  // after magic number, version and this length
     header[8] = static_cast<unsigned char>(text & 0xff);
     header[9] = static_cast<unsigned char>(text >> 8);
     file_.seekp(0);

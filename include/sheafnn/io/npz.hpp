@@ -346,7 +346,7 @@ template <class GraphType, class ReadGraph>
 /// \param targets  keys of arrays (n, or n × k) of numbers to learn in place of labels: Dataset::targets. Labels are not read
 ///                 then. Column c of an array Y of several columns is called Y_c, and may be given by that name. For
 ///                 prediction the arrays may be missing
-/// \param types    which types to read, and which labels or numbers of the listed edges: arrays of m, NaN or an empty text where
+/// \param types    which types to read, and which labels or targets of the listed edges: arrays of m, NaN or an empty text where
 ///                 unknown. Types of edges that differ and are not read are refused
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,

@@ -46,7 +46,7 @@ class NpzArchive {
     const ZipEntry& entry = entry_of(key);
     return NpyArray(where(key), zip_.read(entry));
   }
-  /// The numbers of that key, which are read in pieces. \throws std::runtime_error  as array()
+  /// The elements of that key, which are read in pieces. \throws std::runtime_error  as array()
   [[nodiscard]] NpyStream numbers(std::string_view key) const {
     return NpyStream(where(key), std::make_unique<ZipEntryReader>(zip_, entry_of(key)));
   }

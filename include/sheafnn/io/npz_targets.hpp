@@ -44,7 +44,7 @@ class TargetArrays {
   [[nodiscard]] bool contains(const std::string& name) {
     return archive_->contains(name) || find_column(name).array != nullptr;
   }
-  /// The numbers of a name of names_of(). A key has precedence.
+  /// The targets of a name of names_of(). A key has precedence.
   ///
   /// \throws std::runtime_error  as names_of()
   [[nodiscard]] std::vector<double> column(const std::string& name) {
@@ -101,7 +101,7 @@ class TargetArrays {
   std::map<std::string, Array> arrays_;  ///< those that were read
 };
 
-/// The numbers to learn of n nodes under some keys: arrays of n, n × 1 or n × k numbers, side by side, or columns of them.
+/// The numbers to learn of n nodes under some keys: arrays of n, n × 1 or n × k values, side by side, or columns of them.
 ///
 /// \throws std::runtime_error  as TargetArrays, a column that is there twice, or, unless for prediction, a key that is missing
 template <class GraphType>

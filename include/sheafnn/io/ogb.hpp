@@ -243,7 +243,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
   return {read("train"), read("valid"), read("test")};
 }
 
-/// Whether the numbers of a folder are in data.npz. \throws std::runtime_error  features of edges
+/// Whether the arrays of a folder are in data.npz. \throws std::runtime_error  features of edges
 [[nodiscard]] inline bool has_ogb_arrays(const std::filesystem::path& raw) {
   std::error_code error;
   if (OgbTable::exists(raw / "edge-feat")) refuse_edge_features((raw / "edge-feat.csv.gz").string());
@@ -269,7 +269,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
 
 /// Loads the nodes of one graph from an OGB folder:
 ///
-/// - raw/edge.csv.gz (two node numbers per line), node-feat.csv.gz (p numbers), node-label.csv.gz (one class) and
+/// - raw/edge.csv.gz (two node numbers per line), node-feat.csv.gz (p values), node-label.csv.gz (one class) and
 ///   num-node-list.csv.gz (n); or raw/data.npz with edge_index, node_feat and num_nodes_list, and node-label.npz;
 /// - split/NAME/train.csv.gz, valid.csv.gz and test.csv.gz (one node number per line): a split for each NAME.
 ///

@@ -28,7 +28,7 @@
 
 namespace sheafnn::io {
 
-/// How to read datasets in text files. The types, the targets, labels and numbers of edges, and missing_labels hold for .npz
+/// How to read datasets in text files. The types, the targets, labels and targets of edges, and missing_labels hold for .npz
 /// files as well.
 struct TextOptions {
   std::string label = "label";        ///< name of the label column
@@ -38,7 +38,7 @@ struct TextOptions {
   bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
-  /// Column of the edge list, or key of an .npz file, with labels or else numbers of edges: Dataset::edge_labels,
+  /// Column of the edge list, or key of an .npz file, with labels or else targets of edges: Dataset::edge_labels,
   /// Dataset::edge_targets. Among labels −1 is a class. Both are empty where there is no such column.
   std::string edge_labels = {}, edge_target = {};
 

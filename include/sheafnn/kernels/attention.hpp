@@ -4,10 +4,10 @@
 ///     e = LeakyReLU_0.2(s + t),   share = softmax of e + σ ε over the scores of a node      (math: "Sheaf attention" (3.46))
 ///     ē = share (b̄ − Σ share b̄) + λ e,   the derivative of s + t is ē LeakyReLU′           (math: "Sheaf attention" (3.48))
 ///
-/// where b̄ is the derivative of a share, and λ the weight of the KL term in the objective. An executor has its own numbers of
-/// scores: it gives a loop over the scores of a node.
+/// where b̄ is the derivative of a share, and λ the weight of the KL term in the objective. An executor numbers
+/// scores in its own way and provides the loop over the scores of a node.
 ///
-/// Unchecked: numbers of scores, and the room behind pointers.
+/// Unchecked: indices of scores, and the sizes of arrays.
 #pragma once
 
 #include <cmath>
@@ -43,7 +43,7 @@ struct AttentionSums {
   S key_bar, scale_bar;
 };
 
-/// One of several heads at the nodes of a graph. Arrays have as many numbers per score as there are heads.
+/// One of several heads at the nodes of a graph. Arrays have as many values per score as there are heads.
 template <class S>
 struct AttentionHead {
   Index heads, number;

@@ -61,7 +61,7 @@ struct DirectedEnd {
   bool activation;
   layers::ComplexActivation kind;
 
-  /// X becomes X'. \tparam Size  numbers of S \param gain  gain(i): of coordinate i
+  /// X becomes X'. \tparam Size  entries of S \param gain  gain(i): of coordinate i
   template <int Size, int D, class T, class S, class Gain>
   SHEAFNN_HD SHEAFNN_INLINE void forward(const S* scale, const Gain& gain, const T (&r)[2][D],
                                          T (&x)[2][D]) const {

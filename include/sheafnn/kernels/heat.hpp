@@ -6,7 +6,7 @@
 ///     hops       c_k = softmax(a)_j, k the j-th power;
 ///     spectral   c_j = e^{−tλ_j}, λ_j the j-th eigenvalue of 𝓛.
 ///
-/// Source: math: "Heat on a flat bundle" (9.4), (9.7). Unchecked: numbers of powers, and the sizes of arrays.
+/// Source: math: "Heat on a flat bundle" (9.4), (9.7). Unchecked: indices of powers, and the sizes of arrays.
 #pragma once
 
 #include <cmath>

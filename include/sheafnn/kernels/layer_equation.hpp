@@ -1,6 +1,6 @@
 /// \file
 /// The equation of a layer at one number of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs. It is written
-/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four numbers on a thread of a device, or a number:
+/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four values on a thread of a device, or a number:
 ///
 ///     template <class T>
 ///     struct Decay {                                                                  // X' = X − tanh(γ) Δ X
@@ -20,7 +20,7 @@
 /// With `reads_mixed` it gets Y in place of x, and with `has_bias` the bias of the channel. Its constructor may take the option
 /// `activation` after the rates; without weights it may be an aggregate of that. The library's: kernels/layer_end.hpp.
 ///
-/// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
+/// Unchecked: pointers to as many values as there are weights. Takes any numbers.
 #pragma once
 
 #include <cmath>
@@ -65,7 +65,7 @@ template <class Equation>
   requires requires { Equation::weights; }
 inline constexpr int weight_count<Equation> = static_cast<int>(std::size(Equation::weights));
 
-/// Numbers of an array with one for each weight: at least one.
+/// The length of an array with one element per weight: at least one.
 template <class Equation>
 inline constexpr int weight_room = weight_count<Equation> > 0 ? weight_count<Equation> : 1;
 

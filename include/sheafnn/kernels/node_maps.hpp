@@ -8,7 +8,7 @@
 /// cooperative layer" (4.8)). At a tile T of channels x are the D coordinates of the node in it. What has no channels takes
 /// numbers or packs of nodes.
 ///
-/// Unchecked: pointers to D² numbers of a map, row by row, and to D tiles.
+/// Unchecked: pointers to D² entries of a map, row by row, and to D tiles.
 #pragma once
 
 #include <cmath>
@@ -57,7 +57,7 @@ SHEAFNN_HD SHEAFNN_INLINE void take_back(const S* map, S factor, const T* sum, T
 template <int D>
 inline constexpr int map_variations = D*(D - 1) / 2 + 1;
 
-/// use(k, number) for the numbers of m = x yᵀ that a conformal map's derivative has: m_ij − m_ji for i < j, row by row, then
+/// use(k, value) for the entries of m = x yᵀ that a conformal map's derivative has: m_ij − m_ji for i < j, row by row, then
 /// tr m.
 template <int D, class T, class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_map_products(const T* x, const T* y, const Use& use) {

@@ -3,7 +3,7 @@
 /// sheaf carry to it. Every arc has a weight. If transports are blocks of I − Δ, they are scaled by S on both sides
 /// (math: "Sheaf attention" (3.47)).
 ///
-/// Unchecked: numbers of nodes, and rows of as many numbers as features of the shape have.
+/// Unchecked: indices of nodes, and rows of as many values as features of the shape have.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class ArcTransports {
   SHEAFNN_INLINE void for_arcs(Index u, const Visit& visit) const {
     detail::for_neighbours<true>(arcs_->targets().data(), arcs_->first_arc(u), arcs_->first_arc(u + 1), u, visit);
   }
-  /// Calls visit(number, v, transport) for the arcs u → v of node u and for the node itself, whose number is behind all arcs.
+  /// Calls visit(number, v, transport) for the arcs u → v of node u and for the node itself, whose index follows the arcs.
   /// transport(x, y) sets y = Q_uv x, or x itself for v = u.
   template <class Visit>
   SHEAFNN_INLINE void for_terms(const SheafBlocks<Family, S>& sheaf, Index u, const Visit& visit) const {
@@ -51,7 +51,7 @@ class ArcTransports {
     SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
     return reduce_add(sum);
   }
-  /// sum = weight(u's number, true) w_u + Σ over arcs a = u → v of weight(a, false) Q_uv w_v. The number of a node is behind all
+  /// sum = weight(u's number, true) w_u + Σ over arcs a = u → v of weight(a, false) Q_uv w_v. The index of a node follows all
   /// arcs.
   template <class T, class Tile, class Weight>
   SHEAFNN_INLINE void gather(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index u, const S* w,

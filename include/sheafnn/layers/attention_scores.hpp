@@ -1,12 +1,12 @@
 /// \file
 /// AttentionScores: what the attention of a node over its neighbours and itself is made of, with its backward pass. Heads k
-/// have queries q and keys p, rows of h numbers,
+/// have queries q and keys p, rows of h values,
 ///
 ///     p_k = W_kᵀ a_k,own,   q_k = W_kᵀ a_k,other,   s_u^k = ⟨p_k, x_u⟩,   t_v^k = ⟨q_k, x_v⟩
 ///     e_uv^k = LeakyReLU_0.2(s_u^k + t_uv^k) + σ ε,   Λ_uv = (1/K) Σ_k softmax over v of e_uv^k
 ///
 /// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is there with the option
-/// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, behind the
+/// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, after the
 /// arcs of all nodes, its own: their number is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
 ///
 /// On a part of a graph the scores of owned nodes are computed, with t of the halo from its owners. The other scores stay 0.
@@ -62,7 +62,7 @@ struct AttentionWeights {
   }
 };
 
-/// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks. Numbers of
+/// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks. Indices of
 /// nodes and scores, and the order of the calls as in this class.
 template <class S>
 class AttentionScores {
@@ -95,9 +95,9 @@ class AttentionScores {
   [[nodiscard]] const S* query(Index k) const noexcept { return queries_.data() + k * width_; }
   /// Λ of a score.
   [[nodiscard]] S weight(Index score) const noexcept { return mean_[score]; }
-  /// Where t_uv^k of a score is, K numbers, to be set before attend() where features are transported.
+  /// Where t_uv^k of a score is, K values, to be set before attend() where features are transported.
   [[nodiscard]] S* transported(Index score) noexcept { return score_.data() + score * heads_; }
-  /// After backward(): ē of a score, K numbers.
+  /// After backward(): ē of a score, K values.
   [[nodiscard]] const S* score_bar(Index score) const noexcept { return share_.data() + score * heads_; }
 
   /// Keys, queries and s, t of a pass. \param x  own nodes × h \param transported  t is not read
@@ -298,8 +298,8 @@ class AttentionScores {
   Index heads_, width_;
   bool random_;
   Buffer<S> keys_, queries_;  ///< p_k and q_k
-  Buffer<S> own_, other_;     ///< s and t, K numbers per node; after backward() s̄, after add_arcs() t̄
-  Buffer<S> score_;           ///< e without noise, K numbers per score
+  Buffer<S> own_, other_;     ///< s and t, K values per node; after backward() s̄, after add_arcs() t̄
+  Buffer<S> score_;           ///< e without noise, K values per score
   Buffer<S> share_;           ///< softmax of each head; after backward() ē
   Buffer<S> mean_;            ///< Λ
   Buffer<S> noise_;           ///< ε

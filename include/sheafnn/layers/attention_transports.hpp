@@ -3,7 +3,7 @@
 /// read, t_uv = ⟨q, Â_uv x_v⟩. Both are scaled by S if Â is normalised. On a part of a graph the rows of the halo are
 /// fetched. Source: math: "Sheaf attention" (3.46, 3.47, 3.49).
 ///
-/// Unchecked: numbers of nodes, rows of as many numbers as features of the shape have, the order of the calls of a pass.
+/// Unchecked: indices of nodes, rows of as many values as features of the shape have, the order of the calls of a pass.
 #pragma once
 
 #include <algorithm>

@@ -67,7 +67,7 @@ class BatchNorm {
     require_size(weights.scale, width_, "norm scale");
     require_size(weights.shift, width_, "norm shift");
   }
-  /// sum_ = column sums over `count` rows. add(row, sums) adds the terms of a row to an array of Arrays · h numbers.
+  /// sum_ = column sums over `count` rows. add(row, sums) adds the terms of a row to an array of Arrays · h values.
   template <int Arrays, class Add>
   void column_sums(Execution execution, Index count, const Add& add) {
     const NodeChunks chunks = {count, std::min(chunks_.count, std::max<Index>(count, 1))};
@@ -84,7 +84,7 @@ class BatchNorm {
       sum_[k] = sum;
     }
   }
-  /// The first `count` numbers of sum_ over all parts.
+  /// The first `count` values of sum_ over all parts.
   void sum_over_parts(Index count) {
     if (part_ != nullptr) part_->sum(sum_.view().first(static_cast<std::size_t>(count)), {});
   }

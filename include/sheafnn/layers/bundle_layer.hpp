@@ -63,7 +63,7 @@ class BundleLayer {
   /// X' of the last forward(), n × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return rows(output_); }
 
-  /// Calls use(mask) for the masks of all dropouts, whose rows have h numbers.
+  /// Calls use(mask) for the masks of all dropouts, whose rows have h values.
   template <class Use>
   void for_masks(const Use& use) {
     use(dropout_.mask());

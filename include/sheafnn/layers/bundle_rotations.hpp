@@ -2,12 +2,12 @@
 /// The rotations of a bundle from the numbers that a learner predicts, with the backward pass. The numbers parametrise
 /// the rotations themselves, or Cayley distributions C(M, κ) from which the rotations are drawn.
 ///
-///     point          raw per rotation: D(D − 1)/2 numbers of O
+///     point          raw per rotation: D(D − 1)/2 values of O
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
 /// Rotations come from a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
 /// bundles" (9.3), "Bayesian bundles" (9.8). On a part of a graph the rotations belong to owned nodes. Noise lies at their
-/// numbers in the whole graph, and means are the part's share. Unchecked: numbers of blocks, and that views and maps are of
+/// numbers in the whole graph, and means are the part's share. Unchecked: indices of blocks, and that views and maps are of
 /// one bundle.
 #pragma once
 
@@ -32,7 +32,7 @@ template <class S>
 [[nodiscard]] S bundle_unit(rotation::RotationParametrisation parametrisation) {
   return parametrisation == rotation::RotationParametrisation::euler ? S(2) : S(1);
 }
-/// The D(D − 1)/2 numbers of a rotation, or their derivatives, times the unit.
+/// The D(D − 1)/2 values of a rotation, or their derivatives, times the unit.
 template <int D, class T>
 SHEAFNN_HD SHEAFNN_INLINE void scale_rotation_numbers(const T& unit, T* values) {
   SHEAFNN_UNROLL for (int k = 0; k < rotation::rotation_parameters<D>; ++k) values[k] = unit * values[k];
@@ -49,7 +49,7 @@ template <int D>
   return {parametrisation, {}, SheafActivation::identity, SpreadRange::published};
 }
 
-/// Reads the K numbers of every rotation of a block, the rotation's `q` multiplied by a factor, and writes derivatives back.
+/// Reads the K values of every rotation of a block, the rotation's `q` multiplied by a factor, and writes derivatives back.
 template <int K, int D, class S>
 struct BundleRaw {
   using P = typename BundleMaps<D, S>::P;

@@ -53,7 +53,7 @@ struct FeedForwardWeights {
 /// Weights of a learner.
 template <class T>
 struct BundleLearnerWeights {
-  FeedForwardWeights<T> ends;                 ///< of mlp; of sage_residual what is before and behind the blocks
+  FeedForwardWeights<T> ends;                 ///< of mlp; for sage_residual the layers before and after the blocks
   std::vector<SageWeights<T>> convolutions;   ///< of sage
   std::vector<FeedForwardWeights<T>> blocks;  ///< of sage_residual
   std::vector<NormWeights<T>> norms;          ///< of sage_residual: before every block, and before the end

@@ -55,7 +55,7 @@ class CooperativeLayer {
 
   /// \param arcs       what it views must outlive the layer
   /// \param channels   f, 1 … max_channels
-  /// \param workspace  must outlive the layer; of arcs.rows() · D · f numbers
+  /// \param workspace  must outlive the layer; of arcs.rows() · D · f values
   /// \throws std::invalid_argument  channels out of range, a workspace of another size
   CooperativeLayer(const ArcLists& arcs, Index channels, const CooperativeLayerOptions& options,
                    Workspace& workspace)
@@ -178,7 +178,7 @@ class CooperativeLayer {
   /// \param out           rows of X', one after the other
   void leave_rows(Index first, Index count, S* out);
 
-  /// Numbers of the sums of a chunk of nodes, of leave_backward_rows() and of enter_backward_rows().
+  /// Number of sums of a chunk of nodes, of leave_backward_rows() and of enter_backward_rows().
   [[nodiscard]] Index leave_partial_size() const noexcept { return D; }
   [[nodiscard]] Index enter_partial_size() const noexcept { return mixing_.partial_size(); }
   /// Backwards through leave: to x_bar, what there is without the operators, and to the maps.

@@ -115,7 +115,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   }
 
  private:
-  /// Numbers of a chunk's sums: derivatives of A, B and b.
+  /// Number of a chunk's sums, which are derivatives of A, B and b.
   [[nodiscard]] Index partial_size() const { return mixing_.partial_size() + diffusion_->channels; }
   /// 1/degree; 0 for degree 0.
   [[nodiscard]] S part_of(Index u) const { return kernels::mean_share(static_cast<S>(graph_->degree(u))); }

@@ -29,7 +29,7 @@ class DirectedPhases {
   using Posterior = PhasePosterior<S>;
 
  public:
-  /// Numbers of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
+  /// Values of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
   /// read theirs.
   static constexpr Index noise_size = Posterior::noise_size;
 

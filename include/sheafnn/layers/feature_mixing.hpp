@@ -44,7 +44,7 @@ namespace sheafnn::layers {
 
 /// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
 ///
-/// Unchecked: shapes of weights, sizes of arrays and numbers of nodes, which the layers around it check; at most
+/// Unchecked: shapes of weights, sizes of arrays and indices of nodes, which the layers around it check; at most
 /// max_coordinates stalk coordinates and max_channels channels.
 template <class S>
 class FeatureMixing {
@@ -135,7 +135,7 @@ class FeatureMixing {
     requires std::invocable<const Rows&, Index, Index, S*>
   void backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, const S* gain,
                      const Rows& y_bar_rows, S* x_bar, S* partial) const;
-  /// Numbers of the sums of backward_rows().
+  /// Number of sums of backward_rows().
   [[nodiscard]] Index partial_size() const noexcept {
     return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
   }
@@ -171,7 +171,7 @@ class FeatureMixing {
   [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
 
  private:
-  /// Numbers of one group of nodes, at most.
+  /// Values of one group of nodes, at most.
   static constexpr Index scratch_size = max_coordinates * max_channels;
 
   /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.

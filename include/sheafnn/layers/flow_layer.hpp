@@ -127,7 +127,7 @@ class FlowLayer {
     here.field.evaluate(execution, weights, sheaf, copies ? here.x.data() : x, keep, prepare, slope);
     algebra.end_deferred();
   }
-  /// Calls body(begin, end) with the numbers of each node: tiles of rows do not depend on how nodes are grouped.
+  /// Calls body(begin, end) with the values of each node: tiles of rows do not depend on how nodes are grouped.
   template <class Body>
   void for_rows(Index first, Index nodes, const Body& body) const {
     const Index row = shape_->row();

@@ -32,11 +32,11 @@ struct FlowState : Buffer<S> {
   using Buffer<S>::Buffer;
 };
 
-/// What Odeint calls an algebra: operations on the numbers of states. Operations are called with packs.
+/// What Odeint calls an algebra: operations on the values of states. Operations are called with packs.
 template <class S>
 struct FlowAlgebra {
   Execution execution = {};
-  Index count = 0;            ///< size of a state: the first numbers of its array, for owned nodes
+  Index count = 0;            ///< size of a state: the first values of its array, for owned nodes
   GraphPart* part = nullptr;  ///< null: of a whole graph
 
   /// Shall operations wait until the right-hand side reads what they compute? It then runs them, with run_deferred(), for

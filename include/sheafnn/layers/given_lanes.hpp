@@ -90,7 +90,7 @@ class GivenCentre {
   }
 };
 
-/// The maps F⁰. Unchecked: numbers of blocks, that sides are 0 or 1, and that maps are of the blocks.
+/// The maps F⁰. Unchecked: indices of blocks, that sides are 0 or 1, and that maps are of the blocks.
 template <class Family, class S>
 class GivenCentre<AroundGiven<Family>, S> {
  public:

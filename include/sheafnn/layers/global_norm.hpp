@@ -92,7 +92,7 @@ class GlobalNorm {
     }
   }
 
-  /// Numbers of the sums that gate_rows() adds to.
+  /// Number of sums that gate_rows() adds to.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * width_; }
   /// To be called before the first gate_rows() of a chunk.
   void begin_chunk(Index chunk) { chunk_sum_[2 * chunk] = chunk_sum_[2 * chunk + 1] = 0; }
@@ -150,7 +150,7 @@ class GlobalNorm {
   [[nodiscard]] SHEAFNN_INLINE kernels::Moments<T> moments() const {
     return {T(static_cast<S>(mean_)), T(static_cast<S>(1 / (deviation_ + epsilon)))};
   }
-  /// Numbers of all rows, and their sum over the parts.
+  /// Number of values in all rows, and their sum over the parts.
   [[nodiscard]] double count() const {
     return static_cast<double>(
         std::max<Index>(1, (part_ == nullptr ? rows_ : part_->numbers().total_nodes) * width_));

@@ -28,7 +28,7 @@ template <class S>
 class GraphPooling {
  public:
   /// \param graph  must outlive the pooling
-  /// \param width  numbers of a row
+  /// \param width  values per row
   /// \throws std::invalid_argument  a width below 1, harmonic pooling (HarmonicPooling)
   GraphPooling(const Graph& graph, Index width, Pooling pooling)
       : graph_(&graph),
@@ -50,7 +50,7 @@ class GraphPooling {
   /// Computes output().
   ///
   /// \param x          n × width without gaps, in place until backward()
-  /// \param attention  a, width numbers; only attention reads it
+  /// \param attention  a, width values; only attention reads it
   /// \throws std::invalid_argument  views of another shape
   void forward(Execution execution, const MatrixView<const S>& x, std::span<const S> attention) {
     require_array(x, graph_->node_count(), width_, "x");

@@ -20,7 +20,7 @@
 
 namespace sheafnn::layers {
 
-/// Unchecked: numbers of powers and bundles, and weights of other bundles.
+/// Unchecked: indices of powers and bundles, and weights of other bundles.
 class HeatCoefficients {
  public:
   HeatCoefficients(const HeatOptions& options, Index bundles)

@@ -55,7 +55,7 @@ class HeatLimit {
   [[nodiscard]] const Buffer<S>& own() const noexcept { return own_; }
   [[nodiscard]] const Buffer<S>& other() const noexcept { return other_; }
 
-  /// y = P x, or Pᵀ x. On a part of a graph all parts call it. \param x, y  n rows of as many numbers
+  /// y = P x, or Pᵀ x. On a part of a graph all parts call it. \param x, y  n rows of as many values
   void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y) {
     const Index n = component_.size(), width = x.columns();
     const S* own = transposed ? other_.data() : own_.data();

@@ -6,7 +6,7 @@
 ///
 /// A series is a sum over powers that has one buffer, term ← M term (heat_coefficients.hpp). It goes over strips of channels
 /// whose rows of all nodes stay near. Eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
-/// numbers of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes. A series fetches the
+/// values of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes. A series fetches the
 /// rows of the halo before every power, and projections on eigenvectors are added up over all parts.
 /// Source: math: "Heat on a flat bundle" (9.4), (9.7).
 #pragma once
@@ -34,7 +34,7 @@ template <class S>
 class HeatOperator {
  public:
   /// \param graph  must outlive it
-  /// \param row    numbers of a bundle at a node, d · f
+  /// \param row    values of a bundle per node, d · f
   /// \throws std::runtime_error  eigenpairs that do not converge
   HeatOperator(Execution execution, const Graph& graph, const HeatOptions& options, Index bundles, Index row)
       : options_(options),

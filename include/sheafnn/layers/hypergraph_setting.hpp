@@ -36,8 +36,8 @@ enum class HypergraphUpdate : std::uint8_t {
 
 /// What the sheaf learner reads of the embeddings (d × f per node) of a node and a hyperedge.
 enum class HypergraphLearner : std::uint8_t {
-  concatenation,  ///< all coordinates, 2h numbers
-  averaged        ///< the means over the d stalk coordinates, 2f numbers, as published
+  concatenation,  ///< all coordinates, 2h values
+  averaged        ///< the means over the d stalk coordinates, 2f values, as published
 };
 /// Its texts, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphLearner) { return std::array{"concatenation", "averaged"}; }
@@ -53,7 +53,7 @@ struct HypergraphSetting {
   HypergraphUpdate update = HypergraphUpdate::plain;
   bool mediators = false;  ///< of the non-linear Laplacian
   std::span<const double> projection =
-      {};                          ///< r of the non-linear Laplacian, f numbers; empty: norms of all entries
+      {};                          ///< r of the non-linear Laplacian, f values; empty: norms of all entries
   bool left = true, right = true;  ///< A, B
   bool bias = true;                ///< b
   bool last = false;               ///< the last layer, which ends without ELU if the update is plain

@@ -38,7 +38,7 @@ struct IncidenceSheafGradient {
   Buffer<S> weight_bar;  ///< of edge weights: none
 };
 
-/// Maps of one sheaf. Unchecked: numbers of nodes, pairs and blocks, and that `blocks` and gradients are of the hypergraph.
+/// Maps of one sheaf. Unchecked: indices of nodes, pairs and blocks, and that `blocks` and gradients are of the hypergraph.
 template <RestrictionMapFamily Family, class S>
 class IncidenceSheaf {
   static_assert(is_learned<Family>, "a sheaf over a hypergraph needs a family with maps");

@@ -25,7 +25,7 @@
 
 namespace sheafnn::layers {
 
-/// The weights of an equation: A, B and b where it mixes, then d' numbers for each of its own. \tparam T const S, S or ParameterSlot
+/// The weights of an equation: A, B and b where it mixes, then d' values for each of its own. \tparam T const S, S or ParameterSlot
 template <template <class> class Equation>
 struct EquationWeights {
   template <class T>

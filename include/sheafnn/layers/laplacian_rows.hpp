@@ -27,7 +27,7 @@
 
 namespace sheafnn::detail {
 
-/// A block of Size numbers: c times the identity (1), a diagonal (D) or dense, column by column (D²). Products with the
+/// A block of Size values: c times the identity (1), a diagonal (D) or dense, column by column (D²). Products with the
 /// symmetric S of size Scale, from the left and from the right.
 template <int D, int Scale, int Size, class P>
 SHEAFNN_INLINE void scaled_left(const P* s, const P* a, P* out) {

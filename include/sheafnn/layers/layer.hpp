@@ -99,7 +99,7 @@ struct LayerReads {
   bool before = false;    ///< X_{l−1}
   bool maps = false;      ///< the map of every arc, SheafBlocks::arc_map()
   bool blocks = true;     ///< blocks of the Laplacian
-  Index scores = 0;       ///< numbers of noise for every arc and every node, of layers that draw something
+  Index scores = 0;       ///< values of noise per arc and per node, of layers that draw something
   bool own_arcs = false;  ///< on a part of a graph, cut edges have derivatives through the part's own arcs alone
   bool work = true;       ///< scratch[1] of backward passes; layers without it take W and Y to LayerCall::rows
 
@@ -138,7 +138,7 @@ class Layer {
   /// The mask of the dropout of X_l.
   [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
   [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }
-  /// Points the weights, and their derivatives, at the numbers of a network.
+  /// Points the weights, and their derivatives, at the parameters of a network.
   virtual void declare(ParameterList<const S>& list) = 0;
   virtual void declare(ParameterList<S>& list) = 0;
 

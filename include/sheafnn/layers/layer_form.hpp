@@ -39,7 +39,7 @@ SHEAFNN_NOINLINE inline void require_no_filters(Index filters, LayerForm form) {
   require(filters == 0, "fixed filters", filters,
           sheafnn::detail::concat("the layer ", to_string(form), " has none"));
 }
-/// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, or no form, as in
+/// Values per feature: 2 for complex features, the real part and the imaginary part. Takes any form, or no form, as in
 /// networks without layers.
 [[nodiscard]] constexpr Index parts_of(std::optional<LayerForm> form) {
   return form == LayerForm::directed ? 2 : 1;

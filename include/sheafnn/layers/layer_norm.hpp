@@ -168,7 +168,7 @@ class LayerNorm {
   /// not null
   void forward_rows(const NormWeights<const S>& weights, Index count, const S* x, S* y,
                     detail::RowMoments<S>* moments = nullptr) const;
-  /// x̄, which may be ȳ. partial += the share of these rows in the derivatives of w and b, partial_size() numbers.
+  /// x̄, which may be ȳ. partial += the share of these rows in the derivatives of w and b, partial_size() values.
   /// Unchecked: the sizes of arrays and weights.
   /// \param moments  of forward_rows()
   void backward_rows(const NormWeights<const S>& weights, Index count, const S* x,

@@ -42,7 +42,7 @@ struct LayerSetting {
   AttentionOptions attention = {};
   DirectedOptions directed = {};
 
-  /// Numbers of a node.
+  /// Values per node.
   [[nodiscard]] Index row() const noexcept { return coordinates * channels * parts_of(form); }
 };
 

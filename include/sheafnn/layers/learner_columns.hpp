@@ -1,8 +1,8 @@
 /// \file
-/// LearnerColumns: which columns of a sheaf learner's first layer multiply which numbers of the ends [Z_u ‖ Z_v] of an arc.
+/// LearnerColumns: which columns of a sheaf learner's first layer multiply which entries of the ends [Z_u ‖ Z_v] of an arc.
 /// Coordinates of complex features have f real parts, then f imaginary parts (math: "Directed sheaves" (3.53)).
 ///
-/// Unchecked: numbers of columns and of the ends.
+/// Unchecked: indices of columns and of the ends.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -46,7 +46,7 @@ struct LearnerColumns {
         return 2 * part * part_inputs + real;
     }
   }
-  /// The numbers of [Z_u ‖ Z_v] that a column multiplies.
+  /// The entries of [Z_u ‖ Z_v] that a column multiplies.
   class Numbers {
    public:
     SHEAFNN_HD Numbers(const LearnerColumns& of, LearnerInput input, Index column) : of_(&of), first_(column) {

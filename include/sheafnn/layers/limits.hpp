@@ -20,7 +20,7 @@ inline constexpr Index max_learner_layers = 8;
 
 namespace sheafnn::detail {
 
-/// Numbers of an array on the stack for rows of intermediate results.
+/// Length of an array on the stack for rows of intermediate results.
 inline constexpr Index row_scratch = 2 * max_coordinates * max_channels;
 /// Most inputs, hidden units and outputs of a learner: rows of a pair of them fit there.
 inline constexpr Index max_learner_size = row_scratch / 2;

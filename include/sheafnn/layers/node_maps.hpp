@@ -23,14 +23,14 @@ namespace sheafnn::layers {
 /// The two maps of a node: T, through which it receives, and S, through which it sends.
 enum class MapSide : std::uint8_t { out, in };
 
-/// Degrees of the nodes, padded to whole packs with zeros. Unchecked: numbers of operators and blocks.
+/// Degrees of the nodes, padded to whole packs with zeros. Unchecked: indices of operators and blocks.
 template <class S>
 struct NodeDegrees {
   Index nodes = 0;
   Buffer<S> of[2];  ///< arcs that leave (MapSide::out) and enter (MapSide::in)
   bool in_degree_diagonal = false;
   Index total_nodes = 0;          ///< of the whole graph, if this is a part of one
-  Buffer<std::uint32_t> address;  ///< of a part: numbers of the nodes in the whole, padded as the degrees
+  Buffer<std::uint32_t> address;  ///< on a part: indices of the nodes in the whole, padded as the degrees
 
   /// \param counts_entering  the diagonal of the second operator counts the arcs that enter a node
   explicit NodeDegrees(const ArcLists& arcs, bool counts_entering = false)
@@ -58,7 +58,7 @@ struct NodeDegrees {
   }
 };
 
-/// Derivatives in the maps by what the operators multiply with them, as many numbers as a map may be varied in; see
+/// Derivatives in the maps by what the operators multiply with them, as many values as a map may be varied in; see
 /// cooperative_diffusion.hpp and kernels::MapDerivatives. Unchecked: the number of nodes.
 template <int D, class S>
 struct NodeMapsGradient {
@@ -94,7 +94,7 @@ struct NodeMapRows {
   }
 };
 
-/// Maps of n nodes. Unchecked: numbers of nodes, operators and blocks, and gradients of other graphs.
+/// Maps of n nodes. Unchecked: indices of nodes, operators and blocks, and gradients of other graphs.
 template <int D, class S>
 class NodeMaps {
  public:

@@ -19,7 +19,7 @@
 
 namespace sheafnn::layers {
 
-/// Blocks of n nodes. Unchecked: numbers of nodes and the sizes of arrays.
+/// Blocks of n nodes. Unchecked: indices of nodes and the sizes of arrays.
 template <RestrictionMapFamily Family, class S>
 class NodeScalings {
  public:
@@ -53,7 +53,7 @@ class NodeScalings {
   /// D_u and S_u of the first `nodes` nodes.
   ///
   /// \param offsets  node u has the pairs offsets[u] … offsets[u + 1] − 1
-  /// \param grams    to_triangle() of every pair, gram_stride numbers each
+  /// \param grams    to_triangle() of every pair, gram_stride values each
   void build(Execution execution, Index nodes, std::span<const std::int32_t> offsets, const S* grams) {
     for_node_blocks(execution, nodes, [&](Index first, int count) {
       const Gram<Family, P> degree_block = sum_pairs(offsets.data() + first, count, grams);

@@ -20,7 +20,7 @@
 
 namespace sheafnn::layers {
 
-/// Â_uv = l_u r_v for neighbours. Unchecked: numbers of nodes and the sizes of arrays.
+/// Â_uv = l_u r_v for neighbours. Unchecked: indices of nodes and the sizes of arrays.
 template <class S>
 class NormalisedAdjacency {
  public:
@@ -80,7 +80,7 @@ class NormalisedAdjacency {
   }
   /// y = (y +) Â x, or Âᵀ x. On a part of a graph all parts call it, one product at a time.
   ///
-  /// \param x, y  n rows of as many numbers; they do not overlap
+  /// \param x, y  n rows of as many values; they do not overlap
   void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y,
                 bool accumulate) const {
     const MatrixView<const S> read = with_halo(execution, x);

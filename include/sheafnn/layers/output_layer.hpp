@@ -46,7 +46,7 @@ class OutputLayer {
     require_array(weights.weight, inputs_, outputs_, "output weight");
     require_size(weights.bias, outputs_, "output bias");
   }
-  /// The derivative of output() in rows of stride_ numbers; a copy of a user's matrix that has others.
+  /// The derivative of output() in rows of stride_ values; a copy of a user's matrix that has others.
   [[nodiscard]] MatrixView<const S> padded_bar(Execution execution, const MatrixView<const S>& bar) {
     require_shape(bar, rows_, outputs_, "output_bar");
     if (bar.data() == output_bar_.data()) return bar;
@@ -62,7 +62,7 @@ class OutputLayer {
   Index rows_ = 0;                 ///< of the last forward()
   Buffer<S> weight_, weight_bar_;  ///< inputs × stride
   Buffer<S> weight_transposed_;    ///< C × inputs
-  Buffer<S> output_, output_bar_;  ///< rows of stride numbers; what pads them in output_bar stays 0
+  Buffer<S> output_, output_bar_;  ///< rows of stride values; what pads them in output_bar stays 0
 };
 
 template <class S>

@@ -1,5 +1,5 @@
 /// \file
-/// PairScores: K scores of pairs {u, v} of nodes from rows y_u and y_v of C numbers, with the backward pass,
+/// PairScores: K scores of pairs {u, v} of nodes from rows y_u and y_v of C values, with the backward pass,
 ///
 ///     s_e = M φ_e + b,   dot: φ_e = y_u ∘ y_v,   bilinear: φ_ek = y_uᵀ (W_k + W_kᵀ)/2 y_v with M = I,
 ///     energy: φ_ec = w_e² Σ_i (F_u y_u − F_v y_v)²_ic, the energy of channel c (layers/pair_sheaf.hpp).
@@ -34,7 +34,7 @@ enum class PairScore { dot, bilinear, energy };
 /// Sizes of scores.
 struct PairScoreOptions {
   PairScore score = PairScore::dot;
-  Index outputs = 1;         ///< C, numbers of a node
+  Index outputs = 1;         ///< C, values per node
   Index coordinates = 1;     ///< d of energy; divides C
   Index scores = 1;          ///< K
   bool temperature = false;  ///< with K = 1

@@ -14,7 +14,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, the rows of `work`,
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: indices of sheaves and blocks, the rows of `work`,
 /// and that `blocks` belong to the graph. Learners check their arguments.
 ///
 /// \tparam Maps  ArcMaps<S>, or HypergraphMaps<S>

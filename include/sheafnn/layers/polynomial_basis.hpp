@@ -41,7 +41,7 @@ enum class PolynomialBasis {
                     "chebyshev-interpolation", "legendre", "gegenbauer", "jacobi"};
 }
 
-/// How the coefficients w come from the K + 1 numbers θ that are learned; without effect on interpolation.
+/// How the coefficients w come from the K + 1 values θ that are learned; without effect on interpolation.
 enum class PolynomialCoefficients {
   convex,  ///< w = softmax(θ)
   free     ///< w = θ
@@ -236,7 +236,7 @@ namespace sheafnn::layers {
 /// pass costs no allocation. Unchecked: numbers k of coefficients and steps.
 class Polynomial {
  public:
-  /// \param theta  K + 1 numbers: logits, coefficients or values at the nodes of the interpolation
+  /// \param theta  K + 1 values: logits, coefficients or values at the nodes of the interpolation
   /// \throws std::invalid_argument  a wrong number of coefficients, options out of range, or no basis
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
@@ -274,7 +274,7 @@ class Polynomial {
 
   /// Adds to θ̄ what comes from w̄.
   ///
-  /// \param coefficient_bar, theta_bar  K + 1 numbers each
+  /// \param coefficient_bar, theta_bar  K + 1 values each
   /// \throws std::invalid_argument  of another size
   template <class S>
   void backward(std::span<const double> coefficient_bar, std::span<S> theta_bar) const {

@@ -48,7 +48,7 @@ struct FilterWorkspace {
 
   /// Takes the memory of evaluations, once for all layers.
   ///
-  /// \param size  of a term, numbers of all tiles
+  /// \param size  of a term, values of all tiles
   /// \throws std::invalid_argument  it already serves layers on another graph, or of another shape
   void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
     if (rows.is_built()) {

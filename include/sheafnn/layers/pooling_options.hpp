@@ -1,5 +1,5 @@
 /// \file
-/// Pooling: how a network makes one row of numbers of the features of a graph's nodes.
+/// Pooling: how a network makes one row of the features of a graph's nodes.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace sheafnn {
 
-/// With the features x_u of the nodes u of a graph of n nodes, a row of d' × f numbers each. math: "Pooling".
+/// With the features x_u of the nodes u of a graph of n nodes, a row of d' × f values each. math: "Pooling".
 enum class Pooling {
   sum,        ///< Σ_u x_u
   mean,       ///< Σ_u x_u / n

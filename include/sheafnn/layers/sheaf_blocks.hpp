@@ -45,7 +45,7 @@ struct SheafBlocksGradient {
   Buffer<S> map_bar;           ///< per arc, where layers read maps: derivative of SheafBlocks::arc_map() (input)
 };
 
-/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, sides
+/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: indices of nodes, edges and blocks, sides
 /// other than 0 and 1, the sizes of arrays, and `blocks` or gradients of another graph.
 template <RestrictionMapFamily Family, class S>
 class SheafBlocks {

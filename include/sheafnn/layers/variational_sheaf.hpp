@@ -22,10 +22,10 @@
 
 namespace sheafnn::layers {
 
-/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise are of this
+/// Posterior of every incident pair. Unchecked: indices of blocks and sides, that learner, sheaf and noise are of this
 /// graph, and that weights are finite. Maps of numbers that are not finite have such numbers.
 ///
-/// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: numbers of arcs are then numbers of incident pairs
+/// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: indices of arcs are then indices of incident pairs
 template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>
 class VariationalSheaf {
  public:
@@ -85,7 +85,7 @@ class VariationalSheaf {
       q_.mean(parameters, map[side]);
     }
   }
-  /// Parameters of a block of edges, lanes-innermost: parameter_size numbers per incident pair.
+  /// Parameters of a block of edges, lanes-innermost: parameter_size values per incident pair.
   [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }

@@ -25,7 +25,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, explicit noise, the rows of
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: indices of sheaves, explicit noise, the rows of
 /// `work`, and that `blocks` belong to the graph. The learner and the encoder check their arguments.
 ///
 /// \tparam Posterior  SheafPosterior, or AroundGiven

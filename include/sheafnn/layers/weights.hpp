@@ -65,7 +65,7 @@ struct LinearWeights {
   }
 };
 
-/// Scale w and shift b of a normalisation, h numbers each.
+/// Scale w and shift b of a normalisation, h values each.
 template <class T>
 struct NormWeights {
   WeightVector<T> scale, shift;
@@ -159,7 +159,7 @@ struct DiffusionWeights {
 template <class T>
 struct BiasedWeights {
   DiffusionWeights<T> mixing;  ///< A and B; no ε
-  WeightVector<T> bias;        ///< b, f numbers; empty without
+  WeightVector<T> bias;        ///< b, f values; empty without
 
   /// A = I, B random orthogonal, b = 0.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias = true) {
@@ -222,7 +222,7 @@ struct DiffusionParameters {
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>
 struct FilterWeights {
-  WeightVector<T> theta;  ///< K + 1 numbers, see Polynomial
+  WeightVector<T> theta;  ///< K + 1 values, see Polynomial
   WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
 
   /// Equal coefficients, α = 0 (initial_polynomial_parameter()).

@@ -20,7 +20,7 @@ namespace sheafnn::layers {
 /// of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
 ///
 /// A mask holds one bit per element, 1 for kept: bit e % 8 of byte e / 8.
-/// Unchecked: a rate in [0, 1), numbers of at least 0, and the size of masks.
+/// Unchecked: a rate in [0, 1), indices of at least 0, and the size of masks.
 struct Dropout {
   static constexpr Index block = 128;
 

@@ -15,8 +15,8 @@
 
 namespace sheafnn::layers {
 
-/// Elements first[i] … first[i + 1] − 1 of the part are number[i], number[i] + 1, … of the whole. Elements behind the last
-/// run are none of the whole; they are dropped. Unchecked: numbers of at least 0 and the size of masks.
+/// Elements first[i] … first[i + 1] − 1 of the part are number[i], number[i] + 1, … of the whole. Elements after the last
+/// run do not belong to the whole and are dropped. Unchecked: counts and indices of at least 0, and the size of masks.
 class ElementRuns {
  public:
   /// Appends `count` elements whose numbers in the whole are number, number + 1, ….
@@ -74,7 +74,7 @@ class ElementRuns {
   std::vector<Index> number_;
 };
 
-/// The rows of `width` numbers of a part's own nodes, in an array with a row for every node of the whole graph. Takes any
+/// The rows of `width` values of a part's own nodes, in an array with a row for every node of the whole graph. Takes any
 /// width.
 [[nodiscard]] inline std::shared_ptr<const ElementRuns> runs_of_rows(const PartNumbers& part, Index width) {
   const auto r = std::make_shared<ElementRuns>();

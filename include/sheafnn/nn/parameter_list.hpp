@@ -127,7 +127,7 @@ class ParameterList : public detail::ParameterDeclarations {
  public:
   /// Adds to `table`, which must outlive the list.
   explicit ParameterList(ParameterTable& table) requires adds : ParameterDeclarations(table) {}
-  /// Views of `array`, which is laid out like the parameters of `table`. Unchecked: it has as many numbers as they.
+  /// Views of `array`, which is laid out like the parameters of `table`. Unchecked: it has as many values as they.
   ParameterList(const ParameterTable& table, T* array) requires(!adds)
       : ParameterDeclarations(table), array_(array) {}
 
@@ -163,7 +163,7 @@ class ParameterList : public detail::ParameterDeclarations {
 /// What the names of a loss's parameters begin with, in a model and in its files.
 inline constexpr std::string_view loss_prefix = "loss.";
 
-/// Adds the parameters that declare(list) declares, with initial values, behind the parameters of a set, which keep
+/// Adds the parameters that declare(list) declares, with initial values, after the parameters of a set, which keep
 /// their values: weights of a loss, for example. Arrays with the layout of the parameters, such as a network's
 /// gradient, must be made again.
 ///

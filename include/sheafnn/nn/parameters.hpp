@@ -50,7 +50,7 @@ struct LayoutOnly {};
 
 namespace sheafnn::layers {
 
-/// Which parameters a network has, without their values. Unchecked: numbers of parameters, which add() and find()
+/// Which parameters a network has, without their values. Unchecked: indices of parameters, which add() and find()
 /// return.
 class ParameterTable {
  public:
@@ -182,7 +182,7 @@ void ParameterSet<S>::set(ParameterId id, std::span<const S> values) {
   });
 }
 
-/// Zeros the numbers of all parameters except the ones in `kept`. Unchecked: the array is laid out like the parameters.
+/// Zeros the values of all parameters except the parameters in `kept`. Unchecked: the array is laid out like the parameters.
 template <class S>
 void clear_but(const ParameterSet<S>& parameters, std::initializer_list<ParameterId> kept, Buffer<S>& array) {
   for (std::size_t id = 0; id < parameters.info().size(); ++id) {

@@ -14,7 +14,7 @@
 
 namespace sheafnn::detail {
 
-/// log Σ e^v over the numbers of a row, without overflow.
+/// log Σ e^v over the values of a row, without overflow.
 ///
 /// \param largest  one of them, or −∞
 /// \param each     each(use) calls use(v) for every number v

@@ -20,7 +20,7 @@ class PhasePosterior {
   using Map = Posterior::Map<S>;
 
  public:
-  /// Numbers of noise: a uniform rotation of the plane.
+  /// Values of noise per arc: a uniform rotation of the plane.
   static constexpr int noise_size = Posterior::noise_size;
 
   /// The place of number k of the noise in a row of explicit noise.

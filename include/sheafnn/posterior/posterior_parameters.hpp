@@ -12,7 +12,7 @@
 
 namespace sheafnn {
 
-/// A matrix with a name, rows × columns numbers row by row.
+/// A matrix with a name, rows × columns values row by row.
 struct NamedMatrix {
   std::string name;
   Index columns = 1;

@@ -3,7 +3,7 @@
 /// parametrisation). It acts elementwise, except for attention.
 ///
 ///     tanh, identity, ELU;     residual:  F = I + the outputs, of families whose coordinates are entries of the map;
-///     attention and exponential, of D × D numbers row by row:  F = I − softmax of each row,  so F 1 = 0;
+///     attention and exponential, of D × D values row by row:  F = I − softmax of each row,  so F 1 = 0;
 ///     F = exp of the matrix, see matrix_exponential()
 ///
 /// Source: math: "Sheaf learner".

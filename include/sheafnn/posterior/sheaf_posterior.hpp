@@ -11,7 +11,7 @@
 ///     spread_size        and numbers that its spread weights predict; together the raw outputs
 ///     parameter_size     numbers that activate() makes of them, of which sample() reads the first sample_size
 ///     gradient_size      numbers that the derivatives in the distribution's parameters take
-///     noise_size         random numbers behind one map
+///     noise_size         random numbers per map
 ///     closed_form_kl     are there kl() and kl_backward()? Otherwise the ELBO uses log_ratio()
 ///
 ///     activate(raw, parameters)                             the distribution of one incident pair

@@ -29,12 +29,12 @@ enum class Purpose : std::uint32_t {
   hidden_dropout = 3,     ///< dropout of the encoder's output
   layer_dropout = 4,      ///< dropout of a layer's input
   learner_dropout = 5,    ///< dropout of what a layer's sheaf learner reads
-  sheaf_noise = 6,        ///< noise behind sampled restriction maps
+  sheaf_noise = 6,        ///< noise of sampled restriction maps
   synthetic_graph = 7,    ///< generated graphs and features
   user = 8,               ///< sampling by users of the library
   layer_noise = 9,        ///< what layers draw themselves
   negative_pairs = 10,    ///< pairs of nodes without an edge
-  pair_noise = 11,        ///< noise behind sampled restriction maps of pairs of nodes
+  pair_noise = 11,        ///< noise of sampled restriction maps of pairs of nodes
   batch_order = 12,       ///< which training nodes or graphs a step takes
   neighbour_samples = 13  ///< which neighbours of a node a step sees
 };

@@ -28,7 +28,7 @@
 
 namespace sheafnn::detail::exponential {
 
-/// Symmetric functions of n numbers λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
+/// Symmetric functions of n values λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
 template <class T, int n>
 struct SymmetricFunctions {
   T power[n + 1];

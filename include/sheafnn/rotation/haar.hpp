@@ -22,11 +22,11 @@
 
 namespace sheafnn::detail {
 
-/// Normal numbers behind a uniform rotation of dimension 5 and more.
+/// Normal numbers per uniform rotation of dimension 5 and more.
 template <int N>
 inline constexpr int haar_normals = (N * N + N) / 2 - 1;
 
-/// Position of the N − k numbers of reflector k among them.
+/// Position of the N − k values of reflector k among them.
 template <int N>
 [[nodiscard]] SHEAFNN_HD constexpr int reflector_start(int k) {
   return k * N - k * (k - 1) / 2;

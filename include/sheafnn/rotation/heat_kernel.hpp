@@ -112,7 +112,7 @@ struct HeatImages {
   }
 };
 
-/// (∂/∂ω of the images)/(ω · images) at ω ≤ π/2: −1/t and the derivatives of the terms behind the first.
+/// (∂/∂ω of the images)/(ω · images) at ω ≤ π/2: −1/t and the derivatives of the terms after the first.
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline T image_slope_near_zero(const HeatImages<T>& at, const T& t) {
   // ψ(a) = Σ_j (2j + 2)/(2j + 3)! a^{2j}

@@ -123,7 +123,7 @@ class OwnEdges {
   std::vector<bool> starts_, reads_;
 };
 
-/// Most numbers of the frames that are written out at a time: 256 MiB in all, two blocks of nodes.
+/// Most entries of the frames that are written out at a time: 256 MiB in all, two blocks of nodes.
 inline constexpr Index frame_numbers = Index{1} << 24;
 
 }  // namespace sheafnn::detail

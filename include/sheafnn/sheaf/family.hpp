@@ -2,11 +2,11 @@
 /// RestrictionMapFamily: what a family of restriction maps F_{u⊴e} provides, and the parts that families share.
 ///
 /// A family is a struct of static functions over T = float, double or Pack, branch-free. It fixes
-///   - storage: `Map<T>`, an Eigen matrix of map_size numbers (1 × 1 and map_size 0: no map is stored, F = I);
+///   - storage: `Map<T>`, an Eigen matrix of map_size entries (1 × 1 and map_size 0: no map is stored, F = I);
 ///   - the blocks of the Laplacian: `Gram<T>` of F_aᵀF_a and `Transport<T>` of F_aᵀF_b, of one of the shapes of
 ///     sheaf/blocks.hpp, with gram(), transport() and their adjoints. The shape decides the rest: normalisation,
 ///     storage per node and edge, diffusion;
-///   - a chart: coordinate_count numbers z that a sheaf learner predicts, F = from_coordinates(z), with its adjoint.
+///   - a chart: coordinate_count values z that a sheaf learner predicts, F = from_coordinates(z), with its adjoint.
 ///
 /// DiagonalMaps<D> and DenseMaps<D> have all but name and chart; sheaf/families/ and examples/own_family.cpp are
 /// examples. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian".

@@ -55,7 +55,7 @@ SHEAFNN_INLINE void add_block_product(const Eigen::Matrix<T, R, C>& block, const
 namespace sheafnn::sheaf {
 
 /// The Laplacian of a sheaf with a normalisation (normalisation.hpp). A snapshot: later changes of the sheaf's
-/// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: numbers of nodes and
+/// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: indices of nodes and
 /// arcs. math: "Coboundary and Laplacian" (1.3).
 template <RestrictionMapFamily Family, class Scalar_ = double>
 class SheafLaplacian {

@@ -236,7 +236,7 @@ template <RestrictionMapFamily Family>
 /// Checks the options, and that a task fits into memory.
 ///
 /// \param readable  columns from which the maps can be read
-/// \tparam Size     numbers of a node's vector
+/// \tparam Size     length of a node's vector
 /// \throws std::invalid_argument  naming the option, its value and the limit
 template <RestrictionMapFamily Family, int Size = Family::stalk_dimension>
 void check_planted(const PlantedOptions& o, Index readable) {
@@ -247,8 +247,8 @@ void check_planted(const PlantedOptions& o, Index readable) {
 
 /// The task of a sheaf with given vectors and labels.
 ///
-/// \param readable  n × p numbers, from which the maps can be read
-/// \tparam Size     numbers of a node's vector: D, or, where D = 1, any
+/// \param readable  n × p values, from which the maps can be read
+/// \tparam Size     length of a node's vector: D, or, where D = 1, any
 template <RestrictionMapFamily Family, int Size>
 [[nodiscard]] PlantedTask<Family> planted_task(std::string_view name, const PlantedOptions& o,
                                                CellularSheaf<Family> sheaf, LabelledVectors<Size> nodes,

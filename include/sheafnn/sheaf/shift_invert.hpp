@@ -24,7 +24,7 @@
 
 namespace sheafnn::detail {
 
-/// Numbers of columns for `count` pairs: of the block, of the vectors that a restart keeps, and of the largest
+/// Column counts for `count` pairs: of the block, of the vectors that a restart keeps, and of the largest
 /// subspace.
 struct KrylovSizes {
   Index block, kept, columns;

@@ -50,7 +50,7 @@ struct IndexRow {
 ///
 /// \param name     of the argument, for messages
 /// \param columns  number of columns
-/// \param address  2 × columns numbers
+/// \param address  2 × columns values
 /// \throws std::invalid_argument  a number out of range
 template <class Pair>
 std::vector<Pair> pairs_of(std::string_view name, Index columns, std::uintptr_t address,
@@ -73,7 +73,7 @@ std::vector<Pair> pairs_of(std::string_view name, Index columns, std::uintptr_t 
 }
 
 /// \param columns  number of columns of hyperedge_index
-/// \param address  2 × columns numbers
+/// \param address  2 × columns values
 /// \throws std::invalid_argument  a number out of range, a column that is there twice
 std::shared_ptr<const ColumnHypergraph> make_hypergraph(Index nodes, Index columns, std::uintptr_t address) {
   const GilRelease release;
@@ -87,7 +87,7 @@ std::shared_ptr<const ColumnHypergraph> make_hypergraph(Index nodes, Index colum
 }
 
 /// \param columns   number of columns of edge_index
-/// \param address   2 × columns numbers
+/// \param address   2 × columns values
 /// \param directed  whether edges may be there in one direction only
 /// \throws std::invalid_argument  a node out of range, an arc without its reverse
 std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::uintptr_t address, bool directed) {
@@ -278,7 +278,7 @@ std::shared_ptr<Ticket> ticket_of(std::int64_t number) {
   return r;
 }
 
-/// Texts of the activations, in the order of their numbers.
+/// Texts of the activations, in the order of their indices.
 [[nodiscard]] nb::list activation_texts() {
   nb::list r;
   for (const std::string_view name : names_of(sheafnn::layers::Activation())) r.append(std::string(name));

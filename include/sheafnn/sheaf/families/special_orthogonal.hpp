@@ -66,7 +66,7 @@ struct SpecialOrthogonal : sheaf::DenseMaps<D> {
       rotation::RotationParametrisation parametrisation, int) {
     return parametrisation == rotation::RotationParametrisation::euler ? 3.14159265358979323846 : 1.0;
   }
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T>
   SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
                                           rotation::RotationParametrisation parametrisation = {}) {
