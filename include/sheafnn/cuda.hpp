@@ -32,7 +32,7 @@ using batch::Outcome;
 using batch::OutOfDeviceMemory;
 using batch::Training;
 
-/// sheafnn::train on a GPU, with the same numbers up to rounding. Epochs run in groups of up to sixteen, and on_epoch
+/// sheafnn::train on a GPU, with the same results up to rounding. Epochs run in groups of up to sixteen, and on_epoch
 /// is called for each epoch when its group is done. A training that on_epoch stops has therefore run up to fifteen
 /// further epochs.
 ///

@@ -160,7 +160,7 @@ struct BundleGradient {
   }
 };
 
-/// The numbers that a learner predicts, `each` of every rotation and group, and their derivatives. A group is a run, or one
+/// The raw values that a learner predicts, `each` of every rotation and group, and their derivatives. A group is a run, or one
 /// of its copies.
 template <class S>
 struct RawBundle {
@@ -177,7 +177,7 @@ struct RawBundle {
   [[nodiscard]] SHEAFNN_HD S* bar_of(Index number, Index group) const {
     return bar + (group * count + number) * each;
   }
-  /// Adds the bias. \returns the numbers
+  /// Adds the bias. \returns the raw values
   SHEAFNN_HD S* complete(Index number, Index group) const {
     S* values = of(number, group);
     const S* own = bias + group / copies * parameter_stride + number % bundles * each;
@@ -192,7 +192,7 @@ SHEAFNN_HD SHEAFNN_INLINE void load_rotation_numbers(const S* raw, const S& unit
   sheafnn::detail::scale_rotation_numbers<D>(unit, values);
 }
 
-/// The rotations at a learner's numbers. item: number of the rotation, group: instance.
+/// The rotations of a learner's raw values. item: index of the rotation, group: instance.
 template <int D, class S>
 struct PredictBundle {
   RawBundle<S> raw;
@@ -209,7 +209,7 @@ struct PredictBundle {
     maps.store(instance, number, rotation);
   }
 };
-/// What follows BundleGradient where learners predict the rotations: the derivatives of their numbers.
+/// What follows BundleGradient where learners predict the rotations: the derivatives of the raw values.
 template <int D, class S>
 struct PredictBundleBackward {
   RawBundle<S> raw;
@@ -226,7 +226,7 @@ struct PredictBundleBackward {
   }
 };
 
-/// [left ‖ right] of rows of `width` numbers each; item: number of the pair, group: instance.
+/// [left ‖ right] of rows of `width` values each; item: index of the pair, group: instance.
 template <class S>
 struct JoinRows {
   Divisor width;

@@ -124,7 +124,7 @@ SHEAFNN_HD SHEAFNN_INLINE void finish_at(const Kernel& kernel, const Place& plac
 }
 
 /// Has a team kernel a second sum, by a member `teams`? The teams of so many items one after another are a bundle:
-/// a power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums.
+/// a power of two, and all their lanes are at most a warp. finish() then leaves `outputs` values in its sums.
 /// part_of(place, team, numbers, sums) gives what the values of one team of the bundle add to `outputs` sums of
 /// its own team. end(place, sums) takes the totals. Items are whole bundles, and the kernel has place().
 template <class Kernel>
@@ -192,7 +192,7 @@ struct Teams {
   Kernel kernel;
   int exponent = detail::exponent_of(lanes);
 
-  static constexpr bool exchanges = detail::has_second_sum<Kernel>;  ///< numbers between lanes, in both directions
+  static constexpr bool exchanges = detail::has_second_sum<Kernel>;  ///< values between lanes, in both directions
 };
 template <class Kernel>
 Teams(Index, Index, int, Kernel) -> Teams<Kernel>;

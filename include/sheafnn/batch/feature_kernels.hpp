@@ -3,8 +3,8 @@
 /// backward passes, and the backward pass of the activation. For one network: layers/feature_mixing.hpp.
 ///
 /// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
-/// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
-/// fixed filters. Within an instance numbers are counted in 32 bits.
+/// threads read neighbouring values and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
+/// fixed filters. Positions within an instance have 32 bits.
 #pragma once
 
 #include <cstddef>
@@ -150,7 +150,7 @@ struct ApplyDropout {
   }
 };
 
-/// The launch of an ApplyDropout over instances of `size` numbers; nothing unless `drop`.
+/// The launch of an ApplyDropout over instances of `size` values; nothing unless `drop`.
 ///
 /// \param copies  instances that share `in`
 template <bool Add = false, class S>

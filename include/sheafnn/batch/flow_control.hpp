@@ -30,7 +30,7 @@ class FlowControl {
         sizes_(executor, "layers", instances),
         largest_(executor, "layers", instances * chunks_) {}
 
-  /// Starts from X(0). A flow from numbers that are not finite stays there: its loss shows it.
+  /// Starts from X(0). A flow from values that are not finite stays there: its loss shows it.
   void begin(Executor& executor, Index instances, const S* x) {
     instances_.assign(static_cast<std::size_t>(instances), Instance{.size = static_cast<S>(options_.first_step)});
     const std::vector<S> largest = read(executor, {size_, chunks_, x, {}, nullptr, nullptr, S(0), S(0), nullptr});

@@ -46,9 +46,9 @@ struct PartialSum {
 /// The layout of the partial sums, and which parameters they belong to; one arena per run of a batch.
 class PartialSums {
  public:
-  /// Reserves `chunks` · `chunk_stride` numbers; ranges of parameters are then assigned to parts of them.
+  /// Reserves `chunks` · `chunk_stride` values; ranges of parameters are then assigned to parts of them.
   ///
-  /// \throws std::invalid_argument  2³¹ numbers or more
+  /// \throws std::invalid_argument  2³¹ values or more
   Index reserve(Index chunks, Index chunk_stride) {
     require_countable("partial sums of a gradient", chunks * chunk_stride);
     const Index offset = arena_;

@@ -20,7 +20,7 @@ struct HeatView {
   Index degree = 0, bundles = 0;
   double fixed_time = 0;    ///< where there is no learned time
   const double* eigenvalue = nullptr;  ///< λ_j, with j in the place of k; null: a sum of powers
-  const S* time = nullptr;  ///< B numbers; null: not learned
+  const S* time = nullptr;  ///< B values; null: not learned
   const S* hops = nullptr;  ///< B × hop_count; null: a series
   Index parameter_stride = 0;
   Index power[hop_count] = {};

@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of norms of a batch of runs: y = w ∘ x̂ + b, x̂ = (x − mean(x)) / √(var(x) + ε), and the backward pass (for one
-/// network layers/layer_norm.hpp). Means are taken over a node's numbers; over other sets of numbers: norm_sums.hpp.
+/// network layers/layer_norm.hpp). Means are taken over a node's values; over other sets of values: norm_sums.hpp.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Numbers with a mean and a deviation in common.
+/// Values with a mean and a deviation in common.
 enum class NormSet {
   node,    ///< of a node (layers/layer_norm.hpp)
   column,  ///< of a column, over all nodes (layers/batch_norm.hpp)
@@ -159,7 +159,7 @@ struct NormProducts {
     for (Index row = chunks.begin(chunk); row < end; ++row) {
       const S value = bar[(first + row) * width + c];
       sum += k < width ? value * norm.of(norm.set_of(first + row, c)).hat(norm.x[(first + row) * width + c])
-                       : value;  // copies may have 2³¹ numbers together
+                       : value;  // copies may have 2³¹ values together
     }
     out[run * out_run + item] = sum;
   }

@@ -23,7 +23,7 @@ struct LayerScratch {
   Array<Executor, S> w_bar;
   Array<Executor, S> g, q[2];        ///< of a filter: Z̄, and two cotangents of its terms
   Array<Executor, S> first_bar;      ///< of layers that read X_1: of what the first layer gets
-  Array<Executor, S> before_bar[2];  ///< of layers that read X_{l−1}, with even and odd numbers: its derivative
+  Array<Executor, S> before_bar[2];  ///< of layers that read X_{l−1}, with even and odd indices: its derivative
   Array<Executor, S> segments;       ///< partial sums of high-degree nodes, segments × d' × f per instance
 
   LayerScratch() = default;

@@ -92,8 +92,8 @@ struct KeepMapDerivatives {
   }
 };
 
-/// Computes the derivatives of the learners' numbers, including the KL term, from the derivatives of the maps of all layers
-/// and instances of a group. A team per map, lanes over its samples.
+/// Computes the derivatives of the learners' outputs, including the KL term, from the derivatives of the maps. It sums over all
+/// layers and instances of a group. A team per map, lanes over its samples.
 template <class View, class S>
 struct MapPosteriorBackward {
   using Q = typename View::Q;

@@ -93,7 +93,7 @@ class RightWeights {
   }
   /// Partial sums of its gradient; nothing without B.
   ///
-  /// \param p_bar, before  rows `stride` numbers apart
+  /// \param p_bar, before  rows `stride` values apart
   [[nodiscard]] Items<RowProducts<S>> products(const Pass& pass, const RowChunks& rows, Index stride,
                                                Index run_size, const ParameterView<S>& parameters, const S* p_bar,
                                                const S* before) const {

@@ -21,7 +21,7 @@ struct ArcRange {
   std::int32_t first = 0, last = 0, step = 1;
 };
 
-/// Features of an instance at some channels of any node. Whole tiles are counted instead of numbers.
+/// Features of an instance at some channels of any node. Whole tiles are counted instead of values.
 template <bool Whole, class S>
 struct ChannelReader {
   const S* first;                  ///< the channels of the first node
@@ -143,7 +143,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Tile<S> (&tiles)[Size], 
   SHEAFNN_UNROLL for (int i = 0; i < Size; ++i)(Tile<S>::load(sums + 4 * i) + tiles[i]).store(sums + 4 * i);
 }
 
-/// The tiles of numbers, coordinate by coordinate.
+/// The tiles of values, coordinate by coordinate.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void unpack(const S* numbers, Tile<S> (&out)[Size]) {
   SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) out[i] = Tile<S>::load(numbers + 4 * i);

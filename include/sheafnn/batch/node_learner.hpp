@@ -1,6 +1,6 @@
 /// \file
 /// BatchNodeLearner: the two learners of node maps of a batch of runs. Each is ReLU(X W₁ + b₁) W₂ + b₂ (mlp) or
-/// convolutions. Between these are a norm of all numbers and ReLU (sage), or GELU and dropout (sage-projected). For one
+/// convolutions. Between these are a norm of all values and ReLU (sage), or GELU and dropout (sage-projected). For one
 /// network: layers/node_learner.hpp.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Bᵀ of all layers, so that neighbouring channels read neighbouring numbers; item (layer, k, c), group: run.
+/// Bᵀ of all layers, so that neighbouring channels read neighbouring values; item (layer, k, c), group: run.
 template <class S>
 struct TransposeRight {
   static constexpr int max_layers = 64;

@@ -291,8 +291,8 @@ class BatchSheafLearner {
     Index parameter, rows, input, column, sums;
   };
 
-  /// Numbers from one pair's derivatives of raw outputs to the next's: they are gathered pair by pair, in whole tiles
-  /// where no product reads them.
+  /// Distance between two pairs' derivatives of raw outputs, in values. They are gathered pair by pair, in whole tiles if no
+  /// product reads them.
   [[nodiscard]] Index bar_row() const noexcept { return projects_raw() ? (outputs_ + 3) / 4 * 4 : outputs_; }
   /// Projected raw outputs lie entry by entry; matrix products need them pair by pair.
   [[nodiscard]] PairArray<S> pairs_of(S* data, Index count) const noexcept {

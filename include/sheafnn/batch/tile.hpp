@@ -1,8 +1,8 @@
 /// \file
-/// Tiles of four values, which a thread reads, computes and writes side by side, and rows of numbers that it reads and
+/// Tiles of four values, which a thread reads, computes and writes side by side, and rows of values that it reads and
 /// writes whole. Loads have 16 bytes instead of 4.
 ///
-/// Unchecked: pointers and numbers; those that are read or written whole must be aligned to 16 bytes, as arrays of
+/// Unchecked: pointers and indices; those that are read or written whole must be aligned to 16 bytes, as arrays of
 /// executors are.
 #pragma once
 
@@ -71,7 +71,7 @@ template <class S>
   return reinterpret_cast<const S*>(reinterpret_cast<const Tile<S>*>(numbers) + number);
 }
 
-/// Numbers from one row of `size` numbers to the next: rows of three and more begin at multiples of 16 bytes.
+/// Distance from one row of `size` values to the next: rows of three and more begin at multiples of 16 bytes.
 [[nodiscard]] constexpr int padded(int size) { return size < 3 ? size : (size + 3) / 4 * 4; }
 
 /// Reads the values of such a row.

@@ -25,7 +25,7 @@ inline constexpr Index hidden_dropouts = 64;
 /// The learners of a bundle network. Unchecked: the options are resolved.
 ///
 /// \param h        width of the features
-/// \param outputs  numbers that each learner predicts per node
+/// \param outputs  values that each learner predicts per node
 [[nodiscard]] inline layers::BundleLearnerOptions bundle_learner(const BundleOptions& options, Index h,
                                                                  Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};

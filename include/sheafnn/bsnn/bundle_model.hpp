@@ -44,7 +44,7 @@ class BundleModel : public detail::ModelParts<BundleOptions, BundleNetworkWeight
   static constexpr bool bayesian = Bayesian;
   /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
-  /// Numbers that a learner predicts for each node and bundle.
+  /// Number of values that a learner predicts for each node and bundle.
   static constexpr Index rotation_outputs = rotation::rotation_parameters<D> + (bayesian ? 1 : 0);
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in; distributions of Bayesian models start

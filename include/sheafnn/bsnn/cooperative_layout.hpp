@@ -17,7 +17,7 @@ namespace sheafnn {
 
 /// The learners of a cooperative network. Unchecked: the options are resolved, sizes are at least 1.
 ///
-/// \param outputs  numbers that each learner predicts per node
+/// \param outputs  values that each learner predicts per node
 [[nodiscard]] inline layers::NodeLearnerOptions node_learner(const CooperativeOptions& options, Index h,
                                                              Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
@@ -37,7 +37,7 @@ struct CooperativeWeights : LayerWeights<T> {
   ///
   /// \param options  resolved
   /// \param d        stalk dimension
-  /// \param outputs  numbers that each learner predicts per node
+  /// \param outputs  values that each learner predicts per node
   void declare(layers::ParameterList<T>& list, const CooperativeOptions& options, Index d, Index outputs,
                bool bayesian) {
     constexpr double raw_concentration = -4, raw_deviation = -2;

@@ -66,7 +66,7 @@ class CooperativeModel
   [[nodiscard]] Index hidden_width() const noexcept { return D * options_.channels; }
   /// Number of different sheaves in a forward pass: one per layer.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.layers; }
-  /// Numbers that a learner predicts for each node.
+  /// Number of values that a learner predicts for each node.
   [[nodiscard]] Index learner_outputs() const noexcept {
     if constexpr (bayesian) {
       return Posterior::raw_size(options_.conformal);

@@ -200,7 +200,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
     parallel_for(execution, n - inner, row_group,
                  [&](Index begin, Index end) { for_row_groups(inner + begin, inner + end, body); });
   }
-  /// out = dropout(in) for numbers [begin, end) of n × h.
+  /// out = dropout(in) for elements [begin, end) of n × h.
   static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
     const S factor = static_cast<S>(dropout.scale());
     for_tiles<S>(begin, end,

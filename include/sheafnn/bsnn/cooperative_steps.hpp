@@ -361,7 +361,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
     return share;
   }
-  /// Computes the derivatives of the learner's numbers, or of the distributions, from the derivatives of the operators.
+  /// Computes the derivatives of the learner's raw values, or of the distributions, from the derivatives of the operators.
   void maps_backward(const Stage& stage, [[maybe_unused]] double share, Index first, Index count, Index l) {
     const auto [begin, end] = packs(first, count);
     NodeLearnerPair<S>& learner = learners[pair_of(l)];

@@ -128,7 +128,7 @@ class EdgeLoss {
     const NodeSelection rows = targets.empty() ? NodeSelection(target_count()) : NodeSelection(targets);
     inner_.predict(network.execution(), logits, rows, predictions);
   }
-  /// Unchecked: `predictions` has all targets, and the target numbers are in range.
+  /// Unchecked: `predictions` has all targets, and the target indices are in range.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> targets) const {
     return inner_.score(predictions, targets);

@@ -66,7 +66,7 @@ struct ForwardPass {
   std::span<const std::int32_t> nodes = {};
   /// Explicit noise in place of the random streams. The entry [k · sheaf_count + s] belongs to sample k and sheaf s and
   /// has 2m · noise_size values (see Noise). For cooperative networks, s is a layer, and an entry has 2n rows of D² +
-  /// 1 numbers. Empty: the streams are used.
+  /// 1 values. Empty: the streams are used.
   std::vector<std::span<const S>> noise = {};
   /// Explicit noise for the variables that layers draw themselves: the entry [k · L + l] belongs to sample k and layer
   /// l (see Noise). Empty: the streams are used.

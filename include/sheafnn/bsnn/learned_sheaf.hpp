@@ -177,7 +177,7 @@ template <class Model>
 /// deterministic models, the maps that this layer computes from its features.
 ///
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
-/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that are invalid
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned values that are invalid
 ///         for a sheaf, such as NaN
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Graph& graph,

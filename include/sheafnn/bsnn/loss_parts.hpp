@@ -30,7 +30,7 @@ template <class L>
 }
 
 /// A loss whose targets are not nodes but, for example, pairs of nodes. It numbers its targets 0 … target_count() − 1.
-/// Splits, predictions and scores then refer to targets, each with prediction_columns() numbers. Beside these two
+/// Splits, predictions and scores then refer to targets, each with prediction_columns() values. Beside these two
 /// functions it has name, known() and score() of a Loss (loss.hpp), and
 ///   - validate(model, node_count): throws std::invalid_argument unless the targets fit;
 ///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;

@@ -236,7 +236,7 @@ class Multilabel {
   MatrixView<const std::int8_t> targets_;
 };
 
-/// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
+/// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known targets.
 ///
 /// With C = k, the outputs are μ, and σ is given. With C = 2k, the second half of the outputs is log σ, which is
 /// learned; predictions are then means of log σ over the samples. Gaussian (target_losses.hpp) predicts the moments of
@@ -303,7 +303,7 @@ class Regression {
       }
     }
   }
-  /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all numbers.
+  /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all known targets.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
     double loss = 0, count = 0;

@@ -145,7 +145,7 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   }
   /// h = d' · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
-  /// Numbers per node between layers: h, or 2h for complex features.
+  /// Values per node between layers: h, or 2h for complex features.
   [[nodiscard]] Index row() const noexcept { return layout_.row; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }

@@ -21,7 +21,7 @@ namespace sheafnn {
 struct NetworkSizes {
   Index coordinates = 0;   ///< d'
   Index hidden_width = 0;  ///< h
-  Index row = 0;           ///< numbers per node between layers: h, or 2h for complex features
+  Index row = 0;           ///< values per node between layers: h, or 2h for complex features
   Index learner_count = 0;
   bool bayesian = false;
   layers::EncoderOptions encoder, sheaf_encoder;
@@ -65,7 +65,7 @@ struct NetworkSizes {
   return r;
 }
 
-/// The weights of a readout. Unchecked: numbers are at least 1.
+/// The weights of a readout. Unchecked: sizes are at least 1.
 ///
 /// \param layers  the hidden layers and the last one
 template <class T>

@@ -7,7 +7,7 @@
 ///
 /// Where every layer learns a sheaf, a layer reads neighbours at distance 2, whose degrees normalise. So with 2L fan-outs of
 /// 0, all neighbours, a deterministic network of L layers gives its targets the outputs on the whole graph. The noise of
-/// posteriors and layers lies at the sample's own numbers. Predictions of validation and test nodes see samples, too, the
+/// posteriors and layers lies at the sample's own indices. Predictions of validation and test nodes see samples, too, the
 /// same ones in every epoch.
 ///
 /// Source: Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, 2017, algorithm 2.

@@ -43,7 +43,7 @@ class SubgraphSource {
   [[nodiscard]] virtual SubgraphBatch evaluation(Index number) = 0;
 };
 
-/// The nodes that a training predicts, and their labels. Numbers in `split` count these nodes.
+/// The nodes that a training predicts, and their labels. Indices in `split` count these nodes.
 struct EvaluatedNodes {
   std::vector<std::int32_t> node;  ///< increasing
   std::vector<std::int32_t> labels;

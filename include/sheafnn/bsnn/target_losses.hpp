@@ -84,7 +84,7 @@ class NumberLoss {
 }  // namespace detail
 
 /// Real targets y ∈ R^k per node with Gaussian noise whose variance is learned: −log N(y; μ, v), mean over the known
-/// numbers. The 2k outputs are k means μ and k values s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
+/// targets. The 2k outputs are k means μ and k values s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
 /// has no lower bound: a network that fits a number exactly would let its variance fall to 0.
 /// math: "Numbers, counts and ordered classes" (3.64), (3.65).
 ///
@@ -166,7 +166,7 @@ class Gaussian : public detail::NumberLoss<Gaussian> {
     }
     return uncertainty::normal_mixture_intervals(means, deviations, sample_count, coverage);
   }
-  /// Mean −log N of the normal distributions with the mixture's moments, and R² of the means over all numbers.
+  /// Mean −log N of the normal distributions with the mixture's moments, and R² of the means over all known targets.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
     return mean_score(predictions, nodes, [&](double y, Index u, Index c) {

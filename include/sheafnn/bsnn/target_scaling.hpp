@@ -28,7 +28,7 @@ struct TargetScaling {
   /// From the known targets of training nodes. A column of one value has the scale 1, a column of zero counts the rate 1.
   ///
   /// \param targets  n × k, NaN where unknown
-  /// \throws std::invalid_argument  a node out of range, a column that no training node knows, or numbers whose squares double
+  /// \throws std::invalid_argument  a node out of range, a column that no training node knows, or values whose squares double
   ///         precision does not have
   [[nodiscard]] static TargetScaling fit(TargetLoss loss, const MatrixView<const double>& targets,
                                          std::span<const std::int32_t> nodes) {

@@ -98,7 +98,7 @@ SHEAFNN_INLINE void store_columns(const Pack<S, W>* in, int count, const Row& ro
 
 /// Writes lane `lane` of in[k] to entry k of row(lane), for the first `count` lanes.
 ///
-/// \tparam Capacity  numbers that may be overwritten in every row, ≥ K (the others become 0 or stay)
+/// \tparam Capacity  values that may be overwritten in every row, ≥ K (the others become 0 or stay)
 /// \param row    row(lane) → S*
 template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& row) {
@@ -129,7 +129,7 @@ SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& ro
 
 /// Reads entry k of row(lane) into lane `lane` of out[k], for the first `count` lanes; the others become 0.
 ///
-/// \tparam Capacity  numbers that may be read in every row, ≥ K
+/// \tparam Capacity  values that may be read in every row, ≥ K
 /// \param row    row(lane) → const S*
 template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
@@ -163,7 +163,7 @@ SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
   }
 }
 
-/// Reads entry k of rows[lane] into lane `lane` of out[k]. \tparam Stride  numbers from one row to the next, ≥ K
+/// Reads entry k of rows[lane] into lane `lane` of out[k]. \tparam Stride  values from one row to the next, ≥ K
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void gather_rows(const S* base, const std::int32_t* rows, Pack<S, W>* out) {
   rows_to_lanes<K, Stride>(
@@ -287,7 +287,7 @@ SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
 }
 
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
-/// The four sums of the lanes whose numbers differ by multiples of four, added as reduce_add() adds them first.
+/// The four sums of the lanes whose indices differ by multiples of four, added as reduce_add() adds them first.
 template <int W, class V>
 SHEAFNN_INLINE auto four_lanes(const V& v) {
   if constexpr (W == 4) {

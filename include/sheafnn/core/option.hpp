@@ -27,7 +27,7 @@ namespace sheafnn {
 /// The text of an option that is not set, a std::optional without a value.
 inline constexpr std::string_view unset_option = "auto";
 
-/// Which numbers an option may have.
+/// Which values an option may have.
 struct OptionRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();

@@ -33,7 +33,7 @@ template <class T, int N>
 
 namespace sheafnn::detail {
 
-/// The N × N matrix of numbers that lie row by row.
+/// The N × N matrix of entries that are stored row by row.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE math::SquareMatrix<T, N> matrix_of_rows(const T* rows) {
   math::SquareMatrix<T, N> r;

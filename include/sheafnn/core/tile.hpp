@@ -133,7 +133,7 @@ struct SomeLanes<double, Register, 8> {
 };
 #endif
 
-/// A tile of a row of numbers, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As a
+/// A tile of a row of values, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As a
 /// number it is the position of its first number.
 template <class T, bool Whole = true>
 class TileAt {
@@ -144,10 +144,10 @@ class TileAt {
   // NOLINTNEXTLINE(google-explicit-constructor): positions are what rows of features are read at
   SHEAFNN_INLINE operator Index() const { return first_; }
 
-  /// Reads the tile's numbers, the first of which is at p.
+  /// Reads the tile's values, the first of which is at p.
   [[nodiscard]] SHEAFNN_INLINE T load(const S* p) const { return detail::load<T>(p); }
   SHEAFNN_INLINE void store(S* p, const T& value) const { detail::store(p, value); }
-  /// The value in the lanes that hold numbers, 0 in the others: what sums over lanes take.
+  /// The value in the lanes that hold values, 0 in the others: what sums over lanes take.
   [[nodiscard]] SHEAFNN_INLINE const T& only(const T& value) const { return value; }
 
  private:

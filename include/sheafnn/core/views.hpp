@@ -1,5 +1,5 @@
 /// \file
-/// Views of numbers that somebody else owns: matrices, and features of a sheaf's nodes. They know their sizes.
+/// Views of values that somebody else owns: matrices, and features of a sheaf's nodes. They know their sizes.
 ///
 /// T is a scalar, const where the view is for reading; a view for writing converts to one for reading.
 #pragma once
@@ -117,7 +117,7 @@ class FeatureView {
     [[nodiscard]] Index nodes() const noexcept { return nodes_; }
     [[nodiscard]] Index coordinates() const noexcept { return coordinates_; }
     [[nodiscard]] Index channels() const noexcept { return channels_; }
-    /// Numbers per node, d' · f.
+    /// Values per node, d' · f.
     [[nodiscard]] Index row_size() const noexcept { return coordinates_ * channels_; }
     [[nodiscard]] Index size() const noexcept { return nodes_ * row_size(); }
     /// x_u as a d' × f matrix.

@@ -69,7 +69,7 @@ class DistributedNodes {
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
     return found != by_number_.end() && found->first == u ? found->second : -1;
   }
-  /// Numbers in the part of the given nodes that this rank owns; nodes are given by their indices in the whole graph.
+  /// Indices in the part of the given nodes that this rank owns; nodes are given by their indices in the whole graph.
   ///
   /// \throws std::invalid_argument  a number out of range
   [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {

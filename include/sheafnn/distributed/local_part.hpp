@@ -36,7 +36,7 @@ struct LocalPart {
   std::vector<Neighbour> neighbours;  ///< in increasing order of ranks
 };
 
-/// The neighbours of the nodes that a rank owns; all numbers are numbers in the whole graph.
+/// The neighbours of the nodes that a rank owns; all indices are indices in the whole graph.
 struct OwnRows {
   Index total_nodes = 0, total_edges = 0;
   std::vector<Index> node;          ///< owned nodes, increasing
@@ -71,7 +71,7 @@ template <class Owner>
 
 namespace detail {
 
-/// Nodes of a part and the numbers that they have in it.
+/// Nodes of a part and their indices in it.
 class PartNodes {
  public:
   PartNodes(const OwnRows& rows, std::span<const HaloArc> entering, PartNumbers& numbers) {
@@ -108,7 +108,7 @@ class PartNodes {
   std::vector<std::pair<Index, std::int32_t>> local_;
 };
 
-/// Numbers in the whole graph of a part's arcs: arcs of owned nodes stand in their rows, arcs that enter the part in
+/// Indices in the whole graph of a part's arcs: arcs of owned nodes stand in their rows, arcs that enter the part in
 /// `number`.
 inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<const HaloArc> entering,
                         std::span<const Index> number, const Graph& graph, PartNumbers& numbers) {

@@ -39,7 +39,7 @@ class NpyFile {
   [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
   [[nodiscard]] std::size_t dimensions() const noexcept { return header_.shape.size(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Where its numbers begin.
+  /// Where its elements begin.
   [[nodiscard]] std::streamoff data_begin() const noexcept {
     return static_cast<std::streamoff>(header_.data_begin);
   }
@@ -56,7 +56,7 @@ class NpyFile {
   [[nodiscard]] std::vector<std::int64_t> read_numbers(Index first, Index count) {
     return array(first, count).numbers();
   }
-  /// Type of the numbers, as NumPy writes it, and bytes of a row.
+  /// Type of the elements, as NumPy writes it, and bytes of a row.
   [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(columns()) * header_.item_size;
@@ -168,7 +168,7 @@ inline void create_node_numbers(const std::filesystem::path& path, Index nodes, 
     create_npy<std::int64_t>(path, shape);
   }
 }
-/// write_rows() into a file of create_node_numbers(). \throws as write_rows(). Unchecked: that the numbers fit
+/// write_rows() into a file of create_node_numbers(). \throws as write_rows(). Unchecked: that the elements fit
 inline void write_node_numbers(const std::filesystem::path& path, Index first,
                                std::span<const std::int64_t> numbers) {
   if (NpyFile(path).row_bytes() == sizeof(std::int64_t)) return write_rows(path, first, numbers);

@@ -20,7 +20,7 @@ namespace sheafnn::distributed {
 /// See the file comment. `ranks` must outlive it. Unchecked: as GraphPart.
 class RowExchange final : public GraphPart {
  public:
-  /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: numbers and neighbours
+  /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: indices and neighbours
   /// come from local_part() on each rank, of the same graph and partition.
   RowExchange(Communicator& ranks, PartNumbers numbers, std::vector<Neighbour> neighbours)
       : GraphPart(std::move(numbers)), ranks_(&ranks), neighbours_(std::move(neighbours)) {

@@ -92,7 +92,7 @@ using HypergraphDataset = NodeDataset<Hypergraph>;
 
 namespace detail {
 
-/// For every row 0 where one of its numbers is known, otherwise -1.
+/// For every row 0 where one of its targets is known, otherwise -1.
 ///
 /// \param targets  rows × k, NaN where unknown
 [[nodiscard]] SHEAFNN_NOINLINE inline std::vector<std::int32_t> known_rows(std::span<const double> targets,
@@ -182,7 +182,7 @@ void renumber_classes(NodeDataset<GraphType>& data, std::span<const std::string>
 
 namespace detail {
 
-/// The numbers that types have among the names that a trained model knows.
+/// The indices that types have among the names that a trained model knows.
 ///
 /// \param of  "edge" or "node"
 /// \throws std::invalid_argument  a type that the model does not know

@@ -144,7 +144,7 @@ class NodeFeatures {
     detail::check_indicators(indicators, columns_ - static_cast<Index>(indicators.size()));
     indicators_ = std::move(indicators);
   }
-  /// These rows as a matrix of their own. Unchecked: their numbers.
+  /// These rows as a matrix of their own. Unchecked: their indices.
   [[nodiscard]] NodeFeatures rows_at(std::span<const Index> rows) const {
     NodeFeatures r;
     r.columns_ = columns_;
@@ -180,7 +180,7 @@ class NodeFeatures {
       const std::span<double> row(value_.data() + offset_[u], static_cast<std::size_t>(offset_[u + 1] - offset_[u]));
       double sum = 0;
       for (const double x : row) sum += std::abs(x);
-      if (std::isinf(sum)) {  // of numbers that are all finite: of their halves, quarters, …
+      if (std::isinf(sum)) {  // of values that are all finite: of their halves, quarters, …
         for (double& x : row) x /= static_cast<double>(2 * row.size());
         sum = 0;
         for (const double x : row) sum += std::abs(x);

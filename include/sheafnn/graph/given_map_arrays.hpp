@@ -20,7 +20,7 @@ namespace sheafnn {
 struct GivenMapArrays {
   std::vector<double> maps;               ///< 2m × map_size entries; D × D maps row by row
   std::vector<double> edge_weights;       ///< m; empty: all 1
-  std::vector<std::int32_t> edge_labels;  ///< m; empty: no numbers
+  std::vector<std::int32_t> edge_labels;  ///< m; empty: none
   Index label_count = 0;                  ///< labels are 0 … label_count − 1
 
   static constexpr std::int64_t largest_label = (1 << 20) - 1;
@@ -44,7 +44,7 @@ struct GivenMapArrays {
 /// edges have R_t at the tail.
 ///
 /// \param labels    m labels, 0 … T − 1
-/// \param table     T pairs (R_t, R'_t) of maps, `size` numbers each
+/// \param table     T pairs (R_t, R'_t) of maps, `size` entries each
 /// \param directed  an edge that is listed one way (Graph::listed()) has its tail in place of the smaller endpoint
 /// \throws std::invalid_argument  another number of labels, one out of range, or a table that is no number of pairs
 [[nodiscard]] inline std::vector<double> labelled_maps(const Graph& graph, std::span<const std::int32_t> labels,

@@ -180,7 +180,7 @@ class Graph {
 
   /// The disjoint union of some of these graphs, without features and types.
   ///
-  /// \param graphs  increasing numbers
+  /// \param graphs  increasing indices
   /// \throws std::invalid_argument  a number out of range, or not larger than the one before
   [[nodiscard]] Graph of_graphs(std::span<const std::int32_t> graphs) const {
     Index arcs = 0;
@@ -224,7 +224,7 @@ class Graph {
   }
 
   /// Makes the graph one of several parts of a whole (null: it is a whole). The part must outlive the graph and its
-  /// copies. Unchecked: its numbers are of this graph.
+  /// copies. Unchecked: its indices are of this graph.
   void set_part(GraphPart* part) noexcept { part_ = part; }
   [[nodiscard]] GraphPart* part() const noexcept { return part_; }
   /// This process owns the nodes 0 … own_node_count() − 1. It owns all nodes unless the graph is a part.

@@ -32,7 +32,7 @@ class ArcNumbers {
   /// Largest number of arcs: noise has as many addresses (Stream).
   static constexpr Index most = Index{1} << 52;
 
-  /// Numbers 0. \param wide  whether numbers may need more than 32 bits
+  /// All indices 0. \param wide  whether indices may need more than 32 bits
   void resize(Index count, bool wide) {
     lower_.assign(static_cast<std::size_t>(count), 0);
     upper_.assign(wide ? lower_.size() : 0, 0);
@@ -71,7 +71,7 @@ struct PartNumbers {
 };
 
 /// Exchanges rows with the other parts. All parts call the same functions in the same order. `rows` has one row of `width`
-/// numbers for every node of the part, without gaps. Unchecked: these sizes.
+/// values for every node of the part, without gaps. Unchecked: these sizes.
 class GraphPart {
  public:
   GraphPart(const GraphPart&) = delete;
@@ -94,7 +94,7 @@ class GraphPart {
   /// As above.
   virtual void give_back(double* rows, Index width) = 0;
 
-  /// Replaces the numbers by their sums over all parts, added up in the order of the parts' indices. All parts get the same
+  /// Replaces the values by their sums over all parts, added up in the order of the parts' indices. All parts get the same
   /// bits, from run to run. Unchecked: all parts give as many.
   virtual void sum(std::span<float> values, std::span<double> more) = 0;
   /// As above.

@@ -117,7 +117,7 @@ struct Subgraph {
 
 /// An arc of a subgraph. Takes any numbers.
 struct SubgraphArc {
-  std::int32_t from, to;  ///< numbers in the subgraph
+  std::int32_t from, to;  ///< indices in the subgraph
   Index of_whole;         ///< number in the dataset's graph, where the rows have one
 
   friend bool operator<(const SubgraphArc& a, const SubgraphArc& b) {

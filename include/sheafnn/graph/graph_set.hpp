@@ -28,7 +28,7 @@ struct GraphSet {
   std::vector<std::int32_t> labels = {};  ///< G classes, −1 where unknown; empty: a task of regression
   Index class_count = 0;                  ///< C
   std::vector<double> targets = {};       ///< of regression: G × target_count, NaN where unknown
-  Index target_count = 0;                 ///< numbers per graph of a task of regression
+  Index target_count = 0;                 ///< targets per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
   std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their indices
   std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty

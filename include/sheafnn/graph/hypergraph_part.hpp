@@ -34,7 +34,7 @@ struct MemberNumbers {
   std::vector<std::int32_t> row;  ///< … and the rows of all of their members, in the order of the pairs
 };
 
-/// Unchecked: that the parts and the numbers belong to one hypergraph.
+/// Unchecked: that the parts and the indices belong to one hypergraph.
 class HypergraphPart {
  public:
   /// \param nodes       has a row for every node, without halo

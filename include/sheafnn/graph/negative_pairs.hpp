@@ -64,7 +64,7 @@ class NegativePairs {
 
   /// Pair number `slot` of a set, u < v. Pairs may repeat.
   ///
-  /// \param set  < 65536, < 2³² slots each; larger numbers give the pairs of another address
+  /// \param set  < 65536, < 2³² slots each; larger values give the pairs of another address
   /// \throws std::runtime_error  of degree: no such pair among the first 8192
   [[nodiscard]] Edge draw(std::uint64_t seed, std::uint32_t epoch, std::uint32_t set, Index slot) const {
     return edge_of(draw_rank(seed, epoch, set, slot, [](Index) { return false; }));

@@ -17,7 +17,7 @@ namespace sheafnn::detail {
 
 /// Components of which a part has nodes, by the indices of its nodes, the halo's included.
 struct PartComponents : Components {
-  /// Components [0, shared) lie in more than one part. They have the same numbers in all parts, and a part may have no node of
+  /// Components [0, shared) lie in more than one part. They have the same indices in all parts, and a part may have no node of
   /// some of them.
   Index shared = 0;
 };

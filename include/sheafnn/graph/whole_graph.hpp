@@ -1,6 +1,6 @@
 /// \file
 /// The graph and the features of which a part has a piece (graph/graph_part.hpp), gathered on every part, for what is computed
-/// once from all nodes. While they are there, each part holds 2 numbers per arc and 2 per stored feature of the whole graph.
+/// once from all nodes. While they are there, each part holds 2 values per arc and 2 per stored feature of the whole graph.
 ///
 /// All parts call these functions in the same order. Unchecked: that the graph is a part.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace sheafnn::detail {
 
-// Parts fill in their own numbers and leave 0 elsewhere: sums of one number and zeros are exact.
+// Parts fill in their own values and leave 0 elsewhere: sums of one number and zeros are exact.
 
 /// The number of the first stored feature of every node of the whole, and then their number in all.
 ///

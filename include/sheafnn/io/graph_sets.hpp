@@ -85,7 +85,7 @@ class TuTable {
     fail(file_, "has ", line_.size(), " lines of ", columns_, " numbers; expected ", rows, ", one for each ",
          each);
   }
-  /// The numbers as whole ones. \throws std::runtime_error  one that is not
+  /// The values as integers. \throws std::runtime_error  one that is not
   [[nodiscard]] std::vector<std::int64_t> whole() const {
     std::vector<std::int64_t> r;
     for (std::size_t i = 0; i < values_.size(); ++i) {

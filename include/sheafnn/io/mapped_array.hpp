@@ -1,5 +1,5 @@
 /// \file
-/// MappedArray: a .npy file in C order whose numbers are read where they lie, without memory for the array. The operating
+/// MappedArray: a .npy file in C order whose elements are read in place, without memory for the array. The operating
 /// system keeps in memory what it has room for. Needs a POSIX system.
 #pragma once
 

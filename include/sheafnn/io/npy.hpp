@@ -81,7 +81,7 @@ class NpyArray {
 
   /// All elements in row-major order as T = double, float or std::int64_t.
   ///
-  /// Numbers are rounded to the nearest double or float. With std::int64_t every element must be a whole number.
+  /// Elements are rounded to the nearest double or float. With std::int64_t every element must be a whole number.
   ///
   /// \param memory  a larger array is refused before it is allocated
   /// \throws std::runtime_error  an element that T cannot stand for, named with its index, or an array too large

@@ -43,10 +43,10 @@ class NpyStream {
   [[nodiscard]] bool fortran_order() const noexcept { return header_.fortran_order && header_.shape.size() > 1; }
   /// Refuses fortran_order(). \throws std::runtime_error  naming the array
   void require_rows() const { detail::refuse_fortran_order(where_, header_); }
-  /// Numbers that were not read yet.
+  /// Number of elements that have not been read yet.
   [[nodiscard]] Index left() const noexcept { return header_.size - next_; }
 
-  /// The next numbers, at most `count`, as an array of one dimension. \throws std::runtime_error  as ZipEntryReader
+  /// The next elements, at most `count`, as an array of one dimension. \throws std::runtime_error  as ZipEntryReader
   [[nodiscard]] NpyArray next(Index count) {
     const Index first = next_, numbers = std::min(count, left());
     Bytes bytes(static_cast<std::size_t>(numbers) * header_.item_size);
@@ -55,7 +55,7 @@ class NpyStream {
     return NpyArray::of_elements(sheafnn::detail::concat(where_, " from number ", first, " on"), header_.dtype,
                                  std::move(bytes));
   }
-  /// Passes over numbers. \throws std::runtime_error  as next()
+  /// Skips elements. \throws std::runtime_error  as next()
   void skip(Index count) {
     constexpr Index piece = 1 << 17;
     for (Index left = count; left > 0; left -= piece) static_cast<void>(next(std::min(piece, left)));
@@ -89,7 +89,7 @@ class NpyStreamWriter {
     header_size_ = header.size();
     put(std::span<const unsigned char>(header));
   }
-  /// Appends numbers. \throws std::runtime_error  the file cannot be written
+  /// Appends elements. \throws std::runtime_error  the file cannot be written
   void write(std::span<const T> numbers) {
     put(std::span(reinterpret_cast<const unsigned char*>(numbers.data()), numbers.size_bytes()));
     count_ += static_cast<Index>(numbers.size());

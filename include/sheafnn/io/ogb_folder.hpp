@@ -108,10 +108,10 @@ class ArcFiles {
   Index size_ = 0;
 };
 
-/// Numbers that are read at a time.
+/// Number of elements that are read at a time.
 inline constexpr Index ogb_piece = Index{1} << 18;
 
-/// Calls OgbConversion::between_pieces once for ogb_piece numbers.
+/// Calls OgbConversion::between_pieces once for ogb_piece elements.
 class OgbPieces {
  public:
   explicit OgbPieces(const std::function<void()>& call) : call_(&call) {}

@@ -133,7 +133,7 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   return table;
 }
 
-/// What files of edges or hyperedges call the nodes: their names in the table, or else their numbers.
+/// What files of edges or hyperedges call the nodes: their names in the table, or else their indices.
 [[nodiscard]] inline NodeNumbers numbers_of(const TextFiles& files, const NodeTable& table, Index n) {
   if (!table.names.empty()) return {table.file, table.names};
   return {table.file.empty() ? files.features.string() : table.file, n};

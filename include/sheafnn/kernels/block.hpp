@@ -2,10 +2,10 @@
 /// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over channels.
 /// Source: math: "Diffusion in three steps" (3.15).
 ///
-/// A block has 1, D or D² entries: c times the identity, a diagonal, or a matrix in columns. Without numbers it is the
+/// A block has 1, D or D² entries: c times the identity, a diagonal, or a matrix in columns. Without entries it is the
 /// identity, which add_block_times() takes. T is a tile of channels, x the D coordinates of a node in it.
 ///
-/// Unchecked: pointers to a block's numbers and to D tiles.
+/// Unchecked: pointers to a block's entries and to D tiles.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -56,7 +56,7 @@ SHEAFNN_HD SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* su
   }
 }
 
-/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` numbers keeps in its number k. They are all entries,
+/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` entries keeps in its entry k. They are all entries,
 /// the diagonal, or the sum of the diagonal.
 template <int D, int Size, class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_entries(const Use& use) {

@@ -1,6 +1,6 @@
 /// \file
 /// What directed layers do with complex features at the D coordinates of a node, or at one coordinate. x[0] is the real part
-/// and x[1] the imaginary part, for a tile T of channels. Blocks are real, and have `Size` numbers (kernels/block.hpp).
+/// and x[1] the imaginary part, for a tile T of channels. Blocks are real, and have `Size` entries (kernels/block.hpp).
 /// Source: math: "Directed sheaves" (3.52, 3.54, 3.57).
 ///
 /// Takes any numbers.

@@ -85,7 +85,7 @@ inline constexpr bool reads_mixed = requires { requires Equation::reads_mixed; }
 template <class Equation>
 inline constexpr bool has_bias = requires { requires Equation::has_bias; };
 
-/// The rates of a coordinate from its weights, which lie `stride` numbers apart.
+/// The rates of a coordinate from its weights, which lie `stride` values apart.
 template <class Equation, class S>
 SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates) {
   if constexpr (constexpr int count = weight_count<Equation>; count > 0) {

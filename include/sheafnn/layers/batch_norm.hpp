@@ -23,7 +23,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers of a normalisation of n rows of `width` numbers.
+/// Buffers of a normalisation of n rows of `width` values.
 template <class S>
 class BatchNorm {
  public:

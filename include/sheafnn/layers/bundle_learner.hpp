@@ -68,7 +68,7 @@ class BundleLearner {
     }
   }
 
-  /// The learner's numbers, n × o.
+  /// The learner's predictions, n × o.
   [[nodiscard]] MatrixView<const S> raw() const noexcept {
     return last_                   ? last_->output()
            : convolutions_.empty() ? forward_.back().output()

@@ -1,13 +1,13 @@
 /// \file
-/// The rotations of a bundle from the numbers that a learner predicts, with the backward pass. The numbers parametrise
+/// The rotations of a bundle from the values that a learner predicts, with the backward pass. The values parametrise
 /// the rotations themselves, or Cayley distributions C(M, κ) from which the rotations are drawn.
 ///
 ///     point          raw per rotation: D(D − 1)/2 values of O
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
-/// Rotations come from a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
+/// Rotations come from a parametrisation at the values themselves; Euler angles are 2π times them. Source: math: "Flat
 /// bundles" (9.3), "Bayesian bundles" (9.8). On a part of a graph the rotations belong to owned nodes. Noise lies at their
-/// numbers in the whole graph, and means are the part's share. Unchecked: indices of blocks, and that views and maps are of
+/// indices in the whole graph, and means are the part's share. Unchecked: indices of blocks, and that views and maps are of
 /// one bundle.
 #pragma once
 
@@ -37,7 +37,7 @@ template <int D, class T>
 SHEAFNN_HD SHEAFNN_INLINE void scale_rotation_numbers(const T& unit, T* values) {
   SHEAFNN_UNROLL for (int k = 0; k < rotation::rotation_parameters<D>; ++k) values[k] = unit * values[k];
 }
-/// From these numbers to the rotation.
+/// From these values to the rotation.
 template <int D>
 [[nodiscard]] PointMap<SpecialOrthogonal<D>> bundle_point(rotation::RotationParametrisation parametrisation) {
   return {parametrisation, SheafActivation::identity};
@@ -69,7 +69,7 @@ struct BundleRaw {
 
 namespace sheafnn::layers {
 
-/// Rotations at a learner's numbers, n × B · D(D − 1)/2.
+/// Rotations at a learner's predictions, n × B · D(D − 1)/2.
 template <int D, class S>
 class PointBundle {
  public:
@@ -87,7 +87,7 @@ class PointBundle {
       }
     });
   }
-  /// Derivatives of the numbers from the rotations' derivatives.
+  /// Derivatives of the predictions from the rotations' derivatives.
   void backward(Execution execution, const MatrixView<const S>& raw, const BundleMaps<D, S>& maps,
                 const MatrixView<S>& raw_bar) const {
     parallel_for(execution, maps.blocks(), 4, [&](Index begin, Index end) {

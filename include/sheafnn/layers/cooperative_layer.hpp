@@ -46,7 +46,7 @@ struct CooperativeWorkspace {
 
 namespace sheafnn::layers {
 
-/// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
+/// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their indices and the sizes of
 /// arrays. math: "Cooperative sheaves" (4.3).
 template <int D, class S>
 class CooperativeLayer {

@@ -174,7 +174,7 @@ class FeatureMixing {
   /// Values of one group of nodes, at most.
   static constexpr Index scratch_size = max_coordinates * max_channels;
 
-  /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
+  /// Elements [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const;
 
   /// out = in · m for the rows of a group of nodes; returns out.

@@ -58,7 +58,7 @@ struct FlowAlgebra {
       parallel_for(execution, count, 2048, range);
     }
   }
-  /// Runs the waiting operation, if there is one, for numbers [begin, end). Unchecked: the range.
+  /// Runs the waiting operation, if there is one, for elements [begin, end). Unchecked: the range.
   void run_deferred(Index begin, Index end) const { deferred_.run(begin, end); }
   void end_deferred() noexcept { deferred_ = {}; }
   // The functions for_each… of Odeint that the method calls.

@@ -22,8 +22,8 @@
 
 namespace sheafnn::layers {
 
-/// A normalisation of `rows` rows of `width` numbers, which may be part of longer rows: all views of rows are `stride`
-/// apart. Unchecked: in what works on groups of rows, their numbers and the sizes of arrays.
+/// A normalisation of `rows` rows of `width` values, which may be part of longer rows: all views of rows are `stride`
+/// apart. Unchecked: in what works on groups of rows, their indices and the sizes of arrays.
 template <class S>
 class GlobalNorm {
  public:

@@ -1,5 +1,5 @@
 /// \file
-/// GraphPooling: from a row of numbers per node to a row per graph of a disjoint union (Graph::set_graphs()), by sum, mean,
+/// GraphPooling: from a row per node to a row per graph of a disjoint union (Graph::set_graphs()), by sum, mean,
 /// maximum or attention,
 ///
 ///     r_g = Σ_u α_u x_u over the nodes u of graph g,   α_u = 1, 1/n_g or exp(⟨a, x_u⟩) / Σ_v exp(⟨a, x_v⟩),

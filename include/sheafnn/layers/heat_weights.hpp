@@ -36,7 +36,7 @@ namespace sheafnn::layers {
 /// \tparam T  const S, S or ParameterSlot
 template <class T>
 struct HeatWeights {
-  WeightVector<T> time;  ///< B numbers, of which negative ones count as 0; empty where the time is not learned
+  WeightVector<T> time;  ///< B values, of which negative values count as 0; empty where the time is not learned
   WeightMatrix<T> hops;  ///< a, B × powers; empty without hops
 
   /// \param number  of the layer

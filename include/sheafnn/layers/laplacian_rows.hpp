@@ -8,7 +8,7 @@
 ///     L̄_uv = S_u C_uv S_v,   D̄_u = S_u Δ̄_uu S_u,   S̄_u = Σ_v C_uv S_v L_uvᵀ + Δ̄_uu S_u D_u + D_u S_u Δ̄_uu
 ///
 /// (math: "Polynomial filters"). After the learned coordinates come the coordinates of the fixed filters, whose blocks
-/// are numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
+/// are scalars: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
 ///
 /// On a part of a graph SheafBlocks::fetch_scales() gives S_v of the halo's nodes, and Δ̄_vu belongs to the other part.
 /// So C_uv is the share of the own arc, S̄_v the share of the own arcs which enter v.
@@ -91,7 +91,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   static constexpr int D = Family::stalk_dimension;
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
-  /// Numbers from one arc's block to the next, and from one node's.
+  /// Distances between the blocks of two arcs and of two nodes, in values.
   static constexpr int arc_stride = Sizes::transport <= 4 ? to_quads(Sizes::transport) : Sizes::transport;
   static constexpr int node_stride = Sizes::gram;
 
@@ -100,7 +100,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   LaplacianRows(const Graph& graph, const DiffusionShape<S>& shape);
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
-  /// The fixed filters' numbers: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node, or without the ones.
+  /// The fixed filters' entries: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node, or without the ones.
   [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
   [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
 

@@ -36,7 +36,7 @@ namespace sheafnn::layers {
 enum class MixedFeatures { compute, compute_and_keep, reuse };
 
 /// W = S Y and Y, which the backward pass of a layer reads. Layers of one stack write them to the same memory; a layer whose
-/// numbers were overwritten computes them again.
+/// values were overwritten computes them again.
 template <class S>
 struct SharedRows {
   /// Unchecked: the same size in all calls.
@@ -46,7 +46,7 @@ struct SharedRows {
     }
   }
   Buffer<S> scaled, mixed;      ///< W and Y, n × d' × f
-  /// The layer whose numbers they are: its forward() sets it. Networks set null before forward() and after backward() of every
+  /// The layer whose values they hold: its forward() sets it. Networks set null before forward() and after backward() of every
   /// layer, since others write to them.
   const void* owner = nullptr;
 };

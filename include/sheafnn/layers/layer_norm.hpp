@@ -90,7 +90,7 @@ template <int Packs, class S>
 }
 
 /// row_moments() of four rows of Packs packs, which follow each other. A row's chain of additions, root and division takes longer than
-/// its share of the arithmetic: four of them run side by side. The numbers are the same.
+/// its share of the arithmetic: four of them run side by side. The results are the same.
 template <int Packs, class S>
 SHEAFNN_INLINE void four_row_moments(const S* x, double epsilon, RowMoments<S>* out) {
   using P = Pack<S, row_lanes<S>>;
@@ -124,7 +124,7 @@ SHEAFNN_INLINE void four_row_moments(const S* x, double epsilon, RowMoments<S>* 
 
 namespace sheafnn::layers {
 
-/// Buffers of a normalisation of at most `rows` rows of `width` numbers.
+/// Buffers of a normalisation of at most `rows` rows of `width` values.
 template <class S>
 class LayerNorm {
  public:

@@ -37,7 +37,7 @@ struct LayerSetting {
   FilterTerms terms = FilterTerms::keep;
   Index number = 0;       ///< l, from 0
   Index coordinates = 0;  ///< d'
-  Index channels = 0;     ///< f; complex ones have two numbers each
+  Index channels = 0;     ///< f; complex channels have two values each
   LayerForm form = LayerForm::diffusion;
   AttentionOptions attention = {};
   DirectedOptions directed = {};

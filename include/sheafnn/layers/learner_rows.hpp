@@ -45,7 +45,7 @@ class LearnerRows {
       detail::lanes_to_rows<4>(bar, count, [&](int lane) { return out + lane * numbers() + k; });
     }
   }
-  /// Sums over the arcs of node u: first the numbers and logits of the arcs, then the numbers and logits of their reverse arcs.
+  /// Sums over the arcs of node u: first the values and logits of the arcs, then the values and logits of their reverse arcs.
   ///
   /// \param logits  two for every edge; not read without edge weights
   /// \param out     twice the outputs of the first layer

@@ -20,7 +20,7 @@ template <class T>
 using LinearPairWeights = std::array<LinearWeights<T>, 2>;
 
 /// Holds the weights of a pass in the order that its products read. Unchecked: in what works on groups of rows, their
-/// numbers and the sizes of arrays.
+/// indices and the sizes of arrays.
 template <class S>
 class LinearPair {
  public:

@@ -14,7 +14,7 @@ namespace sheafnn::detail {
 ///
 /// Unchecked: node numbers, and the size of the array.
 ///
-/// \tparam Numbers  of a row that are read
+/// \tparam Numbers  length of the part of a row that is read
 /// \param nodes     of the lists
 /// \param rows      the first row; rows are `stride` apart
 template <Index Numbers, class S, class Body>

@@ -35,7 +35,7 @@
 namespace sheafnn::layers {
 
 /// The learners of a pair on one graph. Rows of results are [row of T | row of S]. Unchecked: in functions on groups
-/// of rows, row numbers, round numbers and the sizes of arrays.
+/// of rows, indices of rows and rounds, and the sizes of arrays.
 template <class S>
 class NodeLearnerPair {
  public:
@@ -80,7 +80,7 @@ class NodeLearnerPair {
     dropouts_.resize(masks_.size());
   }
 
-  /// The learners' numbers, n × 2o, after the last round.
+  /// The learners' predictions, n × 2o, after the last round.
   [[nodiscard]] MatrixView<const S> raw() const noexcept {
     return {raw_.data(), chunks_.nodes, 2 * options_.outputs};
   }

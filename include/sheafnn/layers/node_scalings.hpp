@@ -26,7 +26,7 @@ class NodeScalings {
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
-  /// Numbers stored per incident pair for its Gram matrix.
+  /// Values stored per incident pair for its Gram matrix.
   static constexpr int gram_stride = detail::to_quads(Sizes::triangle);
 
   NodeScalings() = default;
@@ -42,7 +42,7 @@ class NodeScalings {
   [[nodiscard]] S* scales() noexcept { return scale_.data(); }
   [[nodiscard]] Buffer<S>& degree_blocks() noexcept { return degree_block_; }
 
-  /// The numbers that determine a Gram matrix.
+  /// The entries that determine a Gram matrix.
   static void to_triangle(const Gram<Family, P>& g, P* numbers) {
     int k = 0;
     for (int j = 0; j < Sizes::gram_columns; ++j) {

@@ -15,8 +15,8 @@ namespace sheafnn::layers {
 
 /// Explicit noise is row-major. For a sampled sheaf, it has one row per arc (sorted by source, target). Examples: N(0, 1)
 /// entries of a diagonal (D) or general map (D², row-major), or a uniform rotation (D × D, row-major). For a layer that
-/// draws, it has a row of LayerReads::scores numbers per arc, and then a row per node. Attention has N(0, 1) numbers, random
-/// phases have a uniform rotation.
+/// draws, it has a row of LayerReads::scores values per arc, and then a row per node. They are N(0, 1) for attention, and a
+/// uniform rotation for random phases.
 template <class S>
 struct Noise {
   Stream stream;

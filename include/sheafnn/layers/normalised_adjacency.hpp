@@ -52,10 +52,10 @@ class NormalisedAdjacency {
   [[nodiscard]] const Buffer<S>& right() const noexcept { return right_; }
 
   /// Calls use.template operator()<T, Tiles>(u, c, row) for the rows of Â x at nodes [begin, end), in groups c of tiles;
-  /// `row` has the tiles' numbers.
+  /// `row` has the tiles' values.
   ///
   /// \param transposed  Âᵀ x instead
-  /// \param x           rows() rows of `width` numbers, `stride` apart
+  /// \param x           rows() rows of `width` values, `stride` apart
   template <class Use>
   void product_rows(bool transposed, Index begin, Index end, const S* x, Index stride, Index width,
                     const Use& use) const {

@@ -13,7 +13,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers of the output of a network on one graph. Rows are padded to a multiple of eight numbers.
+/// Buffers of the output of a network on one graph. Rows are padded to a multiple of eight values.
 template <class S>
 class OutputLayer {
  public:

@@ -40,7 +40,7 @@ struct PairScoreOptions {
   bool temperature = false;  ///< with K = 1
 
   friend bool operator==(const PairScoreOptions&, const PairScoreOptions&) = default;
-  /// P, the numbers φ of a pair.
+  /// P, the length of φ of a pair.
   [[nodiscard]] Index features() const noexcept {
     return score == PairScore::dot ? outputs : score == PairScore::energy ? outputs / coordinates : scores;
   }

@@ -3,7 +3,7 @@
 ///
 ///     P_0 = 1,   P_1 = A_0 x + B_0,   P_{k+1} = (A_k x + B_k) P_k − C_k P_{k−1},
 ///
-/// their coefficients w as functions of the numbers that a model learns, and the derivatives of these functions.
+/// their coefficients w as functions of the parameters that a model learns, and the derivatives of these functions.
 /// Source: math: "Polynomial filters" (3.22).
 #pragma once
 
@@ -233,7 +233,7 @@ namespace sheafnn::layers {
 }
 
 /// p = Σ w_k P_k: the recurrence and the coefficients of a filter. Holds all of it itself, so that making one in every
-/// pass costs no allocation. Unchecked: numbers k of coefficients and steps.
+/// pass costs no allocation. Unchecked: indices k of coefficients and steps.
 class Polynomial {
  public:
   /// \param theta  K + 1 values: logits, coefficients or values at the nodes of the interpolation

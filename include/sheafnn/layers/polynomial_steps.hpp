@@ -263,7 +263,7 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
   return {reduce_add(with_v), reduce_add(with_v_before)};
 }
 
-/// out = Σ_k factor_k · in_k over `count` ≥ 1 arrays, numbers [begin, end), whole rows of tiles; out may be one of them.
+/// out = Σ_k factor_k · in_k over `count` ≥ 1 arrays, elements [begin, end), whole rows of tiles; out may be one of them.
 template <class S>
 void add_multiples(Index begin, Index end, Index count, const S* const* in, const S* factor, S* out) {
   using T = typename ChannelTiles<S>::Tile;
@@ -274,7 +274,7 @@ void add_multiples(Index begin, Index end, Index count, const S* const* in, cons
   }
 }
 
-/// ⟨a, b⟩ over numbers [begin, end), whole rows of tiles.
+/// ⟨a, b⟩ over elements [begin, end), whole rows of tiles.
 template <class S>
 [[nodiscard]] S tile_product(Index begin, Index end, const S* a, const S* b) {
   using T = typename ChannelTiles<S>::Tile;

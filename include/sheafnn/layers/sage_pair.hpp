@@ -42,7 +42,7 @@ void keep_positive(Index count, S* x) {
 namespace sheafnn::layers {
 
 /// The convolutions of a pair with the same shape on one graph. Unchecked: in what works on groups of rows, their
-/// numbers and the sizes of arrays.
+/// indices and the sizes of arrays.
 template <class S>
 class SagePair {
  public:
@@ -64,7 +64,7 @@ class SagePair {
     }
   }
 
-  /// Numbers in a row of Z.
+  /// Length of a row of Z.
   [[nodiscard]] Index outputs() const noexcept { return self_.outputs(); }
 
   /// Takes the weights of a pass. \throws std::invalid_argument  weights of another shape

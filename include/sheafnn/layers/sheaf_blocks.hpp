@@ -52,7 +52,7 @@ class SheafBlocks {
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
-  /// Numbers stored per arc for its Gram matrix.
+  /// Values stored per arc for its Gram matrix.
   static constexpr int arc_stride = NodeScalings<Family, S>::gram_stride;
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;

@@ -49,7 +49,7 @@ class SheafLearner {
   /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
   /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
-  /// Numbers per edge that raw_bar() takes.
+  /// Values per edge that raw_bar() takes.
   [[nodiscard]] Index raw_bar_numbers() const noexcept {
     return shape_.hidden_layers > 0 ? 2 * shape_.outputs() : rows_.numbers();
   }

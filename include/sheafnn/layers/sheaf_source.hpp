@@ -29,7 +29,7 @@ struct SheafInput {
 };
 
 /// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
-/// Unchecked: their numbers, and that `blocks` are the graph's.
+/// Unchecked: their indices, and that `blocks` are the graph's.
 template <RestrictionMapFamily Family, class S>
 class SheafStack {
  public:

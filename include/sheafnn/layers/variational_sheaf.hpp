@@ -23,7 +23,7 @@
 namespace sheafnn::layers {
 
 /// Posterior of every incident pair. Unchecked: indices of blocks and sides, that learner, sheaf and noise are of this
-/// graph, and that weights are finite. Maps of numbers that are not finite have such numbers.
+/// graph, and that weights are finite. Raw outputs that are not finite give maps that are not finite.
 ///
 /// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: indices of arcs are then indices of incident pairs
 template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>

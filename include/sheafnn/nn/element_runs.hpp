@@ -19,7 +19,7 @@ namespace sheafnn::layers {
 /// run do not belong to the whole and are dropped. Unchecked: counts and indices of at least 0, and the size of masks.
 class ElementRuns {
  public:
-  /// Appends `count` elements whose numbers in the whole are number, number + 1, ….
+  /// Appends `count` elements whose indices in the whole are number, number + 1, ….
   void add(Index number, Index count) {
     if (count == 0) return;
     if (!number_.empty() && number_.back() + (first_.back() - first_[first_.size() - 2]) == number) {

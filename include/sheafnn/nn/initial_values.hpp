@@ -28,7 +28,7 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
     for (double& one : values) one = value;
   };
 }
-/// Numbers uniform in ±1/√inputs. Unchecked: inputs ≥ 1.
+/// Values uniform in ±1/√inputs. Unchecked: inputs ≥ 1.
 [[nodiscard]] SHEAFNN_NOINLINE inline InitialValues uniform_values(Index inputs) {
   return [inputs](const Stream& stream, std::span<double> values) {
     const double bound = 1 / std::sqrt(static_cast<double>(inputs));

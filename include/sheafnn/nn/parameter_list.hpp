@@ -145,7 +145,7 @@ class ParameterList : public detail::ParameterDeclarations {
       weight = transposed ? WeightMatrix<T>(at, columns, rows) : WeightMatrix<T>(at, rows, columns);
     }
   }
-  /// \param shape  as files have it; the view has all numbers in one row. \throws as matrix()
+  /// \param shape  as files have it; the view has all values in one row. \throws as matrix()
   SHEAFNN_NOINLINE void vector(WeightVector<T>& weight, const Name& name, std::initializer_list<Index> shape,
                                InitialValues initial) {
     const ParameterInfo& info = take(name, shape, std::move(initial), false);

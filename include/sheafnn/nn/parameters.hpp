@@ -33,7 +33,7 @@ struct ParameterInfo {
   Index offset = 0;
   Index size = 0;
   InitialValues initial;
-  bool as_stored = false;  ///< are initial values listed as the numbers lie in memory, not as files have them?
+  bool as_stored = false;  ///< are initial values listed in the order of memory, not as files have them?
 };
 
 /// Position of a parameter in the arrays; −1 if the architecture lacks the parameter.

@@ -79,7 +79,7 @@ SHEAFNN_NOINLINE void log_softmax_rows(Execution execution, Index rows, Index cl
 
 namespace sheafnn::detail {
 
-/// sum (a row of `classes` numbers per node) += e^log_probabilities (a row per node of `nodes`, row stride `stride`,
+/// sum (a row of `classes` values per node) += e^log_probabilities (a row per node of `nodes`, row stride `stride`,
 /// which is finite where it fills up).
 template <class S>
 void add_probabilities(Execution execution, const NodeSelection& nodes, Index classes, const S* log_probabilities,

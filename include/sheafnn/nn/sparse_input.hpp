@@ -70,7 +70,7 @@ class SparseInput {
   [[nodiscard]] Index row_size(Index u) const noexcept { return row_offset_[u + 1] - row_offset_[u]; }
   [[nodiscard]] const S* values() const noexcept { return value_.data(); }
 
-  /// Numbers to work in that forward() needs for `outputs` products of some width.
+  /// Size of the working memory that forward() needs for `outputs` products of some width.
   [[nodiscard]] Index work_size(Index width, int outputs) const noexcept {
     return parts_ > 1 ? outputs * parts_ * rows_ * width : 0;
   }

@@ -56,7 +56,7 @@ struct Stream {
   /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
   ///               id_high, or has them in the stream)
   /// \param draw   < 4096
-  /// Unchecked: these ranges, and the ranges of the fields. Larger numbers give the words of another address.
+  /// Unchecked: these ranges, and the ranges of the fields. Larger values give the words of another address.
   SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE random::PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,

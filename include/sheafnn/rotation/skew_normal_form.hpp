@@ -2,8 +2,8 @@
 /// Normal form X = W diag(θ_1 J, θ_2 J, …, 0) Wᵀ of skew-symmetric matrices, J = (0, −1; 1, 0), W orthogonal, the 0 for odd N
 /// only.
 ///
-/// Householder reflections make X tridiagonal. Sorted by even and odd numbers, a tridiagonal matrix is (0, B; −Bᵀ, 0); the
-/// singular values of B, found by one-sided Jacobi rotations, are the angles. Source: math: "Large parameters" (2.44).
+/// Householder reflections make X tridiagonal. Even rows and columns first, a tridiagonal X is (0, B; −Bᵀ, 0). The singular
+/// values of B, found by one-sided Jacobi rotations, are the angles. Source: math: "Large parameters" (2.44).
 #pragma once
 
 #include <cmath>
@@ -109,7 +109,7 @@ SHEAFNN_HD void skew_tridiagonalise(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w
   }
 }
 
-/// ‖column‖ of numbers whose squares may underflow.
+/// ‖column‖ of entries whose squares may underflow.
 template <class T, int R, int C>
 [[nodiscard]] SHEAFNN_HD T column_length(const Eigen::Matrix<T, R, C>& m, int column) {
   T largest = T(0), sum = T(0);

@@ -45,7 +45,7 @@ template <class Family, class Scalar>
     return Map::Ones();
   }
 }
-/// A map from its numbers row by row. Unchecked: there are map_size entries.
+/// A map from its entries row by row. Unchecked: there are map_size entries.
 template <class Family, class Scalar>
 [[nodiscard]] typename Family::template Map<Scalar> map_of_rows(const Scalar* row_major) {
   typename Family::template Map<Scalar> r;

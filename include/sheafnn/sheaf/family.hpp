@@ -132,7 +132,7 @@ inline constexpr bool may_have_edge_weights = [] {
   }
 }();
 
-/// Sizes of a family's blocks, as numbers per node or arc.
+/// Sizes of a family's blocks, as entries per node or arc.
 template <class Family>
 struct BlockSizes {
   static constexpr int dimension = Family::stalk_dimension;
@@ -143,7 +143,7 @@ struct BlockSizes {
   static constexpr int transport = Transport<Family, double>::SizeAtCompileTime;
   static constexpr bool dense_gram = is_dense_block<Gram<Family, double>>;
   static constexpr bool dense_transport = is_dense_block<Transport<Family, double>>;
-  /// Numbers that determine a Gram matrix: its upper triangle, column by column, where it is dense.
+  /// Entries that determine a Gram matrix: its upper triangle, column by column, where it is dense.
   static constexpr int triangle = dense_gram ? dimension * (dimension + 1) / 2 : gram;
   /// Eigenvectors and eigenvalues kept per node for the backward pass of a dense S_u.
   static constexpr int eigen = dense_gram ? dimension * dimension + dimension : 0;

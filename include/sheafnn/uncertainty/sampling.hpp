@@ -65,7 +65,7 @@ class SampledPredictionBuilder {
     entropy_.assign(static_cast<std::size_t>(nodes_), 0.0);
   }
 
-  /// Adds one sample: n × C probabilities, row-major, with `stride` numbers from row to row. Unchecked: that they are
+  /// Adds one sample: n × C probabilities, row-major, with `stride` values from row to row. Unchecked: that they are
   /// there.
   ///
   /// \throws std::invalid_argument  a probability outside [0, 1] or NaN, a row that does not sum to 1 up to 0.001, or a

@@ -286,7 +286,7 @@ struct TorchEntry {
   std::shared_ptr<const Architecture> (*make)(const Setting& setting);
 };
 
-/// The linear layer of sparse features, from `features` to `classes` numbers.
+/// The linear layer of sparse features, from `features` to `classes` outputs.
 [[nodiscard]] std::shared_ptr<const Architecture> make_linear(const Setting& setting);
 /// \throws std::invalid_argument  not in this build, an option that it does not have, or out of range
 [[nodiscard]] std::shared_ptr<const Architecture> make_architecture(const Setting& setting);
