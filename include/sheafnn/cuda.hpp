@@ -36,7 +36,7 @@ using batch::Training;
 /// is called for each epoch when its group is done. A training that on_epoch stops has therefore run up to fifteen
 /// further epochs.
 ///
-/// \param device  number of the CUDA device, from 0
+/// \param device  index of the CUDA device, from 0
 /// \throws std::invalid_argument  an option out of range; data that do not fit the model; no such device
 /// \throws std::invalid_argument  an option that only the CPU supports (on_checkpoint, resume, a metric in stop_on)
 /// \throws std::runtime_error     a diverged run

@@ -324,7 +324,7 @@ struct KeyWeightBar {
         value[at.vector_at(k, r)] * bar[0] + value[at.vector_at(k, at.width + r)] * bar[at.heads * row];
   }
 };
-/// The derivative of a, ⟨W_k row r, p̄_k or q̄_k⟩, and after it of log σ: a team of max_lanes per number; group: run.
+/// The derivative of a, ⟨W_k row r, p̄_k or q̄_k⟩, and after it of log σ: a team of max_lanes per value; group: run.
 template <class S>
 struct KeyVectorBar {
   using Scalar = S;

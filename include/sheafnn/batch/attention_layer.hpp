@@ -208,7 +208,7 @@ class BatchAttentionLayer {
     const Index of_side = options_.heads * shape_.row();
     return {scaling(call), shape_, scores_, share_.data(), keys_.data() + of_side, 2 * of_side, call.pass.copies};
   }
-  /// The walk over arcs, from features. \param weight  one number for every `step` of scores
+  /// The walk over arcs, from features. \param weight  one value for every `step` of scores
   [[nodiscard]] NeighbourSums<WeightedTransports<Family, S>, S> walk(const Call& call, const S* features,
                                                                      const S* weight, Index step,
                                                                      bool reversed) const {

@@ -37,7 +37,7 @@ struct StalkReader {
     }
   }
 };
-/// use(first channel, StalkReader) for every `lanes`-th tile of channels from number `lane` on.
+/// use(first channel, StalkReader) for every `lanes`-th tile of channels starting at tile `lane`.
 template <int D, class S, class Use>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_tiles(const FeatureShape<S>& shape, int lane, int lanes,
                                                      const Use& use) {

@@ -1,7 +1,7 @@
 /// \file
 /// Kernels of the rotations of flat bundles and of a bundle layer's ends (formulas: kernels/block.hpp,
 /// layers/bundle_layer.hpp; for one network layers/bundle_maps.hpp, bundle_rotations.hpp). Features are n × B × D × f per
-/// instance. Here a node and bundle count as one, number u · B + b, whose features are D × f.
+/// instance. Here a node and bundle count as one, with index u · B + b, whose features are D × f.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct BundleMapView {
   }
 };
 
-/// R = O Z. item (number, channels), group: instance.
+/// R = O Z. item (index, channels), group: instance.
 template <int D, class S>
 struct EnterBundle {
   BundleMapView<D, S> maps;
@@ -62,7 +62,7 @@ struct EnterBundle {
     store_stalk(maps.shape, at, out, rotated);
   }
 };
-/// X' = [X +] act(Oᵀ V). item (number, channels), group: instance.
+/// X' = [X +] act(Oᵀ V). item (index, channels), group: instance.
 template <int D, class S>
 struct LeaveBundle {
   BundleMapView<D, S> maps;
@@ -86,7 +86,7 @@ struct LeaveBundle {
     store_stalk(maps.shape, at, value, out);
   }
 };
-/// G = act′(Oᵀ V) ∘ X̄′ and V̄ = O G. item (number, channels), group: instance.
+/// G = act′(Oᵀ V) ∘ X̄′ and V̄ = O G. item (index, channels), group: instance.
 template <int D, class S>
 struct LeaveBundleBackward {
   BundleMapView<D, S> maps;
@@ -111,7 +111,7 @@ struct LeaveBundleBackward {
     store_stalk(maps.shape, at, value, v_bar);
   }
 };
-/// Z̄ = [Z̄ +] Oᵀ R̄. item (number, channels), group: instance.
+/// Z̄ = [Z̄ +] Oᵀ R̄. item (index, channels), group: instance.
 template <int D, class S>
 struct EnterBundleBackward {
   BundleMapView<D, S> maps;

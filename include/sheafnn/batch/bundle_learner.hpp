@@ -78,7 +78,7 @@ class BatchBundleLearner {
 
   /// Computes what raw() shows, without its bias.
   ///
-  /// \param dropout_of  dropout_of(k): the dropout with number k
+  /// \param dropout_of  dropout_of(k): dropout k
   /// \param x           n × h per instance; stays in place until backward()
   template <class DropoutOf>
   void forward(Executor& executor, const ParameterView<S>& parameters, const Pass& pass, Scratch& scratch,

@@ -9,7 +9,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// A map is a number of a rotation.
+/// A map is the index of a rotation.
 template <int D, class S>
 struct BundleDistributions {
   using Posterior = CayleyPosterior<SpecialOrthogonal<D>>;

@@ -13,7 +13,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// item: number of H, group: run.
+/// item: element of H, group: run.
 template <class S>
 struct StartComplex {
   const S* in;
@@ -29,7 +29,7 @@ struct StartComplex {
     to[channels] = imaginary ? value : S(0);
   }
 };
-/// H̄, the sum over copies; item: number of H, group: run.
+/// H̄, the sum over copies; item: element of H, group: run.
 template <class S>
 struct StartComplexBackward {
   const S* bar;

@@ -26,7 +26,7 @@ struct ArcMaps {
   SheafView<Family, S> sheaf;
 
   [[nodiscard]] SHEAFNN_HD Index slot(Index instance) const { return range.slot(instance); }
-  /// The first number of the first pair's map.
+  /// The first entry of the first pair's map.
   [[nodiscard]] SHEAFNN_HD const S* of(Index instance) const { return sheaf.maps_of(slot(instance)); }
 
   /// \param turned  the arc is side 1 of its edge

@@ -151,7 +151,7 @@ enum class KernelStart {
 /// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
 class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
-  /// \param device  number of the device, from 0
+  /// \param device  index of the device, from 0
   /// \throws std::invalid_argument  there are devices, but no device has this number
   /// \throws CudaError              there is no device, or it cannot be used
   explicit DeviceExecutor(int device = 0, KernelStart start = KernelStart::early) : device_(device) {

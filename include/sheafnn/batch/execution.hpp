@@ -9,7 +9,7 @@
 /// sample of it):
 ///
 ///     template <class S>
-///     struct Scale {  // y = a x; item: number, group: run
+///     struct Scale {  // y = a x; item: element, group: run
 ///       S a;
 ///       const S* x;
 ///       S* y;

@@ -26,7 +26,7 @@ namespace sheafnn::batch::detail {
 struct NodeChannels {
   Index instance = 0;
   std::int32_t node = 0, channel = 0;  ///< the first channel
-  std::uint32_t element = 0;           ///< number of the first channel and coordinate within the instance
+  std::uint32_t element = 0;           ///< position of the first channel and coordinate within the instance
   Index index = 0;                     ///< the same within all instances
   ChannelRange range;
 };
@@ -53,7 +53,7 @@ struct FeatureShape {
 
   /// Where an item of such a kernel is.
   ///
-  /// \param nodes_of  the node of each number of a node; null: it is its own
+  /// \param nodes_of  the node at each index; null: it is its own
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeChannels place(Index item, Index instance,
                                                                     const std::int32_t* nodes_of = nullptr) const {
     const std::uint32_t i = static_cast<std::uint32_t>(item), number = tiles.quotient(i), f = stride();

@@ -43,7 +43,7 @@ class BatchFeatureNorm {
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
   /// \param x           n × h per instance; stays in place until backward()
-  /// \param next_layer  the number of the layer whose input after dropout goes to `next`; null: no such layer
+  /// \param next_layer  index of the layer whose input after dropout goes to `next`; null: no such layer
   void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const S* x, std::uint32_t next_layer, S* next) {
     input_ = x;

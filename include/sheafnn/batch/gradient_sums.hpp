@@ -31,7 +31,7 @@ struct RowChunks {
   }
 };
 
-/// Where the partial sums of a range of parameters are: number k is
+/// Where the partial sums of a range of parameters are: element k is
 /// factor · Σ_chunk Σ_{i < inner} arena[offset + chunk · chunk_stride + k · inner + i].
 struct PartialSum {
   Index parameter = 0;  ///< offset of the range in the gradient

@@ -13,7 +13,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Rows of a matrix of each run: number c of row r at data + run · of_run + r · row + c.
+/// Rows of a matrix of each run: entry c of row r at data + run · of_run + r · row + c.
 template <class S>
 struct RunRows {
   S* data = nullptr;

@@ -22,7 +22,7 @@ class BatchInitialResidual {
  public:
   /// None.
   BatchInitialResidual() = default;
-  /// \param layer  its number, of `layers`
+  /// \param layer  its index, of `layers`
   /// \param right  has the layer B?
   BatchInitialResidual(Executor& executor, const ResidualOptions& options, Index layer, Index layers,
                        const GraphView<S>& graph, const FeatureShape<S>& shape, bool right, const BatchSize& batch)

@@ -1,5 +1,5 @@
 /// \file
-/// Kernels of layers with an equation at a number (kernels/layer_equation.hpp), and of their backward passes, in three
+/// Kernels of layers with an equation at one value (kernels/layer_equation.hpp), and of their backward passes, in three
 /// steps W = S Y, R = L W, Z = S R:
 ///
 ///     X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ)         Y = X̃, the input after dropout (for one network layers/laplacian_layer.hpp)
@@ -96,7 +96,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_values(const Equation& equation, cons
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].bias = bias;
   }
 }
-/// The same of one number. \param place  of it in the features
+/// The same for one value. \param place  its position in the features
 template <class Equation, class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<S> load_value(const Equation& equation,
                                                                                  const EquationInputs<S>& in,

@@ -32,7 +32,7 @@ struct NormMoments {
   S* moments;  ///< 2 per row
   int lanes;
 
-  /// Sums of differences from the row's first number: their mean is of the order of their spread.
+  /// Sums of differences from the row's first value: their mean is of the order of their spread.
   SHEAFNN_HD void part(Index row, Index, int lane, S* sums) const {
     const S* in = x + row * width;
     for (Index c = lane; c < width; c += lanes) {
@@ -62,11 +62,11 @@ struct NormView {
   const S* x;
   const S* moments;
 
-  /// The set of a number in a row, both counted over all instances.
+  /// The set of a value in a row, both counted over all instances.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Index set_of(Index row, Index column) const {
     return set == NormSet::node ? row : set == NormSet::column ? row / nodes * width + column : row / nodes;
   }
-  /// The set of number `item` in an instance.
+  /// The set of element `item` of an instance.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Index set_of_item(Index item, Index instance) const {
     return set_of(instance * nodes + item / width, item % width);
   }
@@ -76,7 +76,7 @@ struct NormView {
   }
 };
 
-/// y, and y after the next layer's dropout; item: number, group: instance.
+/// y, and y after the next layer's dropout; item: element, group: instance.
 template <class S>
 struct NormForward {
   NormView<S> norm;
@@ -123,7 +123,7 @@ struct NormMeans {
   }
 };
 
-/// x̄ = (g − mean(g) − x̂ mean(g ∘ x̂)) / √(var(x) + ε) in the place of ȳ; item: number, group: instance.
+/// x̄ = (g − mean(g) − x̂ mean(g ∘ x̂)) / √(var(x) + ε) in the place of ȳ; item: element, group: instance.
 template <class S>
 struct NormBackward {
   NormView<S> norm;

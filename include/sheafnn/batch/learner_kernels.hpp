@@ -14,7 +14,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// K values of each incident pair of each run or instance: number k of pair p at data + run · run_stride + k · entry + p ·
+/// K values of each incident pair of each run or instance: value k of pair p at data + run · run_stride + k · entry + p ·
 /// pair.
 template <class S>
 struct PairArray {
@@ -32,7 +32,7 @@ struct FirstWeight {
   Index begin = 0, rows = 0;
   Divisor columns = 0;  ///< of the pair's inputs and, after them, of the features of its arc
   LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
-  bool whole_pair = false;                           ///< column i multiplies number i of [Z_u ‖ Z_v]
+  bool whole_pair = false;                           ///< column i multiplies entry i of [Z_u ‖ Z_v]
   Index offset = 0;                                  ///< of the matrix in one that has all rows, one after another
 };
 /// At most a mean, a spread and an edge weight, which reads [Z_u ‖ Z_v], whatever mean and spread read.
@@ -54,7 +54,7 @@ struct FirstWeights {
   [[nodiscard]] SHEAFNN_HD Index pair_columns(const FirstWeight& w) const {
     return 2 * (w.input == LearnerInput::concatenation ? inputs : pair.channels);
   }
-  /// The column that number i of [Z_u ‖ Z_v] is multiplied with.
+  /// The column that entry i of [Z_u ‖ Z_v] is multiplied with.
   [[nodiscard]] SHEAFNN_HD Index column(const FirstWeight& w, Index i) const {
     return w.whole_pair ? i : pair.column(w.input, i);
   }
@@ -133,7 +133,7 @@ struct ProjectPairs {
   }
 };
 
-/// ELU in place; item: number, group: instance.
+/// ELU in place; item: element, group: instance.
 template <class S>
 struct EluInPlace {
   S* values;
@@ -143,7 +143,7 @@ struct EluInPlace {
     value = layers::elu(value);
   }
 };
-/// bar ∘ ELU′ in place, from ELU's value; item: number, group: instance.
+/// bar ∘ ELU′ in place, from ELU's value; item: element, group: instance.
 template <class S>
 struct EluSlopeInPlace {
   const S* values;

@@ -31,7 +31,7 @@ struct MapPosteriorView {
   Index kl_stride = 0;  ///< from one group to the next
   S* derivative = nullptr;
 
-  /// The number of an instance's maps of a layer among all.
+  /// The index of an instance's maps of a layer among all.
   [[nodiscard]] SHEAFNN_HD Index place(Index layer, Index instance) const { return layer * instances + instance; }
   [[nodiscard]] SHEAFNN_HD S* derivative_of(Index layer, Index instance, Index map) const {
     return derivative + (place(layer, instance) * kind.count() + map) * Kind::derivative_size;

@@ -36,7 +36,7 @@ struct LearnerDropout {
     return ElementDropout<S>(pass.stream(run, Purpose::learner_dropout, number, instance), rule)(item, value);
   }
 };
-/// out = dropout(GELU(z)); item: number, group: instance.
+/// out = dropout(GELU(z)); item: element, group: instance.
 template <class S>
 struct GeluDropout {
   LearnerDropout dropout;
@@ -92,7 +92,7 @@ class BatchNodeLearner {
   using Scratch = NodeLearnerScratch<Executor, S>;
 
   /// \param dropout  rate between convolutions
-  /// \param layer    number of the layer; 0 of a pair for all layers
+  /// \param layer    index of the layer; 0 for a pair for all layers
   BatchNodeLearner(Executor& executor, const ArcViews<S>& arcs,
                    const std::array<layers::NodeLearnerWeights<layers::ParameterSlot>, 2>& at,
                    const layers::NodeLearnerOptions& options, double dropout, Index layer,

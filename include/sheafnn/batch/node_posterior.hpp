@@ -9,7 +9,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// A map is a number of a NodeSide.
+/// A map is the index of a NodeSide.
 template <int D, class S>
 struct NodeMapDistributions {
   using Posterior = NodeMapPosterior<D>;

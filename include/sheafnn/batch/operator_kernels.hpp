@@ -39,7 +39,7 @@ struct VisibleParameter {
   }
 };
 
-/// Copies parameters between arrays of the caller and `all`. item: number of a parameter; group: parameter.
+/// Copies parameters between arrays of the caller and `all`. item: element of a parameter; group: parameter.
 template <class S>
 struct CopyParameters {
   static constexpr Index most = 16;  ///< parameters of a launch, which takes them by value

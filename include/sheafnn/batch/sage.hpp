@@ -46,7 +46,7 @@ struct AddMean : RowTeam<S> {
     store_stalk(diffusion.shape, place.at, value, z);
   }
 };
-/// out = Z̄ / deg⁻; item: number, group: instance.
+/// out = Z̄ / deg⁻; item: element, group: instance.
 template <class S>
 struct ShareRows {
   const S* degree;

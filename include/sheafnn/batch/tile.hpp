@@ -17,7 +17,7 @@ namespace sheafnn::batch::detail {
 using sheafnn::detail::load_aligned, sheafnn::detail::load_some, sheafnn::detail::store_aligned,
     sheafnn::detail::store_some;
 
-/// Four channels of features, or four values of a row; behaves like one number. S = float or double.
+/// Four channels of features, or four values of a row; behaves like a scalar. S = float or double.
 template <class S>
 using Tile = math::Pack<S, 4>;
 

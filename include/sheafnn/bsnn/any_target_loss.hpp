@@ -39,7 +39,7 @@ struct TargetNumbers {
   std::vector<double> values = {};      ///< n × k, row-major
   Index columns = 1;                    ///< k
   std::vector<double> base_rates = {};  ///< of counts: k positive numbers, or empty: all 1
-  Index classes = 2;                    ///< number K of ordered classes
+  Index classes = 2;                    ///< K, number of ordered classes
 };
 
 /// See the file comment; a NodewiseLoss (loss.hpp) with an uncertain kind. Unchecked: as for Classification (losses.hpp).

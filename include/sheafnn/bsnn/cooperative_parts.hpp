@@ -144,7 +144,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
       return true;
     }
   }
-  /// The pair of learners of a layer, by its number in `learners` and `posteriors`.
+  /// The pair of learners of a layer, by its index in `learners` and `posteriors`.
   [[nodiscard]] std::size_t pair_of(Index l) const noexcept {
     return learns_per_layer() ? static_cast<std::size_t>(l) : 0;
   }
@@ -281,7 +281,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
   MaskDrawing masks;
   Buffer<S> last;  ///< X_{L+1} at the requested nodes
   Buffer<S> bar, x_bar, embedding_bar;
-  /// Sums per chunk: [leaving a layer of even number | of odd number | entering a layer | its learners]. Even and odd
+  /// Sums per chunk: [leaving a layer of even index | of odd index | entering a layer | its learners]. Even and odd
   /// layers have separate sums, because the sums of leaving layer l − 1 begin before the sums of layer l are added up.
   Buffer<S> partial;
   Index leave_size = 0, enter_size = 0, partial_size = 0;

@@ -248,7 +248,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// A layer of the last draw; its terms() has the pairs that a non-linear Laplacian has selected.
-  /// \param number  0 … layers − 1
+  /// \param number  index of the layer, 0 … layers − 1
   ///
   /// \throws std::invalid_argument  number out of range
   [[nodiscard]] const layers::HypergraphLayer<Family, S>& layer(Index number) const {

@@ -183,7 +183,7 @@ template <class T>
 
 /// Checks targets, n × k; `limit` says in messages which values allowed(y) accepts.
 ///
-/// \throws std::invalid_argument  another number of rows than nodes, or a number that is not allowed
+/// \throws std::invalid_argument  another number of rows than nodes, or a value that is not allowed
 template <class Allowed>
 void check_number_targets(const MatrixView<const double>& targets, Index nodes, std::string_view limit,
                           const Allowed& allowed) {

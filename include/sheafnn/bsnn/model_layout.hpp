@@ -111,7 +111,7 @@ struct NetworkWeights {
 
 namespace detail {
 
-/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its number.
+/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its index.
 /// Changes that a layer makes to the list end with the layer.
 template <class T, class Declare>
 void declare_in_order(ParameterList<T>& list, Index count, const Declare& declare) {

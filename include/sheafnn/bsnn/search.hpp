@@ -42,7 +42,7 @@ struct SearchScore {
 
 /// One training of a search.
 struct SearchTraining {
-  std::size_t split;  ///< number of the split
+  std::size_t split;  ///< index of the split
   Index epochs;       ///< largest number of epochs, including the epochs of earlier rounds
   /// To be called between two epochs. Once it returns true, the training ends and returns nothing.
   std::function<bool()> out_of_time;
@@ -90,7 +90,7 @@ struct SearchResult {
   Index rounds = 0;                  ///< that were completed
   double seconds = 0;
 
-  /// The number of the best candidate. Takes any result of search().
+  /// The index of the best candidate. Takes any result of search().
   [[nodiscard]] std::size_t winner() const { return ranking.front(); }
 };
 
@@ -245,7 +245,7 @@ class SuccessiveHalving {
 /// Searches; see the file comment. The same candidates give the same result if the time suffices for all of them. If no
 /// candidate can be trained in time, the first one wins.
 ///
-/// \param splits  their number, ≥ 1
+/// \param splits  how many splits there are, ≥ 1
 /// \throws std::invalid_argument  no candidates, no splits, or an option out of range
 /// \throws std::runtime_error     every candidate failed
 /// \throws exceptions of candidates other than std::runtime_error

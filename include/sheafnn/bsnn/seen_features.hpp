@@ -46,7 +46,7 @@ void write_dense(const NodeFeatures& features, S* to) {
 /// Features as a network reads them.
 struct SeenFeatures {
   NodeFeatures features;           ///< n × p; on a part of a graph, rows of the halo are empty
-  std::vector<Index> first_entry;  ///< on a part, per owned node: number of its first entry in the whole
+  std::vector<Index> first_entry;  ///< on a part, per owned node: index of its first entry in the whole
 };
 
 /// \throws std::invalid_argument  as plan_of()

@@ -29,7 +29,7 @@ namespace sheafnn {
 namespace detail {
 
 /// What losses of numbers share, n × k with NaN where unknown. Own::entry(outputs, row, c, y, slope) returns the loss of
-/// the number y in column c, and calls slope(column, derivative) for the outputs that it depends on. Unchecked: as for
+/// the target y in column c, and calls slope(column, derivative) for the outputs that it depends on. Unchecked: as for
 /// Classification (losses.hpp).
 template <class Own>
 class NumberLoss {
@@ -85,7 +85,7 @@ class NumberLoss {
 
 /// Real targets y ∈ R^k per node with Gaussian noise whose variance is learned: −log N(y; μ, v), mean over the known
 /// targets. The 2k outputs are k means μ and k values s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
-/// has no lower bound: a network that fits a number exactly would let its variance fall to 0.
+/// has no lower bound: a network that fits a target exactly would let its variance fall to 0.
 /// math: "Numbers, counts and ordered classes" (3.64), (3.65).
 ///
 /// Source: Nix, Weigend, "Estimating the mean and variance of the target probability distribution", ICNN 1994.

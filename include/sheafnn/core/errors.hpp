@@ -19,7 +19,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed. So a number that is
+/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed. So a value that is
 /// just out of range looks like it. Numbers have the fewest digits that give them up to rounding, and six digits where more
 /// than twelve would be needed.
 template <class Value>

@@ -93,7 +93,7 @@ class KeptMemory {
  private:
   struct Block {
     MemoryBlock memory;
-    std::size_t use;  ///< number of the Use that it was freed in
+    std::size_t use;  ///< index of the Use that it was freed in
   };
 
   // Memory is asked for in sizes (8 + i mod 8) · 2^⌊i / 8⌋ of classes i. A block is in the last class whose size it has, and serves

@@ -56,7 +56,7 @@ struct OptionRange {
 struct Option {
   const char* key;                  ///< its name in files and in Python
   const char* summary;              ///< what it is, in a sentence that its names or its range follow
-  OptionRange range = {};           ///< of a number
+  OptionRange range = {};           ///< of a numeric option
   const char* flag = nullptr;       ///< name on the command line, if it is not the key with dashes; "": no such option
   const char* field = nullptr;      ///< the member in C++, where that is not the key
   const char* automatic = nullptr;  ///< of a std::optional: what it is where it is not set
@@ -118,7 +118,7 @@ void check_option(const Option&, const Field&) {}
 
 }  // namespace detail
 
-/// Checks every option that is a number.
+/// Checks every numeric option.
 ///
 /// \throws std::invalid_argument  naming the option, its value and its range
 template <class Options>

@@ -1,5 +1,5 @@
 /// \file
-/// Pack<T, W>: W values side by side that behave like one number.
+/// Pack<T, W>: W values side by side that behave like a scalar.
 ///
 /// Per-arc and per-node mathematics is written once over a scalar type T. With T = float or double it is the plain
 /// reference. With T = Pack<float, 16> (AVX-512) or Pack<float, 8> (elsewhere) the same code treats sixteen or eight arcs at

@@ -138,7 +138,7 @@ class ThreadTeam {
     if (processor >= 0 && current_processor() == processor) leave_processor(processor);
   }
 
-  /// A loop of run(), to be called with the number of a member.
+  /// A loop of run(), to be called with the index of a member.
   struct Loop {
     void (*call)(const void*, int) = nullptr;
     const void* body = nullptr;

@@ -133,8 +133,8 @@ struct SomeLanes<double, Register, 8> {
 };
 #endif
 
-/// A tile of a row of values, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As a
-/// number it is the position of its first number.
+/// A tile of a row of values, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As an
+/// index it is the position of its first value.
 template <class T, bool Whole = true>
 class TileAt {
  public:
@@ -190,14 +190,14 @@ class TileAt<T, false> {
   int count_;
 };
 
-/// Does a member function take a number? A tile would become one, its position, and what it reads and writes there whole.
+/// Does a member function take an index? A tile would become one, its position, and what it reads and writes there whole.
 template <class Function>
 inline constexpr bool takes_number = false;
 template <class Result, class Body, class Argument>
 inline constexpr bool takes_number<Result (Body::*)(Argument) const> =
     std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
 
-/// Refuses a body whose operator()<T, Numbers…> takes a number in place of a tile.
+/// Refuses a body whose operator()<T, Numbers…> takes an index in place of a tile.
 template <class Body, class T, int... Numbers>
 constexpr void require_takes_tile() {
   if constexpr (requires { &Body::template operator()<T, Numbers...>; }) {
@@ -246,7 +246,7 @@ SHEAFNN_INLINE void for_arc_tiles(Index begin, Index end, const Body& body) {
 }
 
 /// `Tiles` packs P of a row side by side, which share what else a body reads. With Whole = false the last one may hold fewer
-/// numbers. As a number it is the position of its first number.
+/// values. As an index it is the position of its first value.
 template <class P, int Tiles, bool Whole>
 class TileGroupAt {
  public:

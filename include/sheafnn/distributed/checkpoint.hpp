@@ -5,7 +5,7 @@
 /// Parameters, moments and history are the same on all ranks: rank 0 writes them. The predictions of the best epoch, N · C
 /// numbers, are what grows with the graph. Above a size every rank writes the predictions of its own nodes,
 ///
-///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's number and its C predictions; E epochs, F a fingerprint
+///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's index and its C predictions; E epochs, F a fingerprint
 ///     FILE                  everything else, `best_predictions` empty, metadata: shards (eE-F-ofP) and shard_count (P)
 ///
 /// When all rows are written, FILE replaces the old file, and then the old rows go. So FILE and what it names are whole at

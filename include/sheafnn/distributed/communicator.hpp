@@ -4,7 +4,7 @@
 ///
 /// MPI leaves open in which order MPI_Allreduce adds up. Here every rank gets one segment of the values from all ranks
 /// (MPI_Alltoall). It adds them up in the order of the ranks, and sends the sums to all ranks (MPI_Allgather). As many
-/// values are sent as with the best algorithms for MPI_Allreduce, 2 (P − 1)/P of each number. The sum has the same bits on
+/// values are sent as with the best algorithms for MPI_Allreduce, 2 (P − 1)/P of each value. The sum has the same bits on
 /// all ranks, from run to run and with any implementation of MPI.
 #pragma once
 
@@ -120,7 +120,7 @@ class Communicator {
     for (std::size_t i = 0; i < more.size(); ++i) more[i] = receive_[values.size() + i];
   }
 
-  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: no number is NaN.
+  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: no value is NaN.
   [[nodiscard]] double largest(double value) {
     largest(std::span<double>(&value, 1));
     return value;
@@ -146,7 +146,7 @@ class Communicator {
     text.resize(static_cast<std::size_t>(length));
     MPI_Bcast(text.data(), detail::mpi_count(length), MPI_CHAR, root, comm_);
   }
-  /// The values of all ranks, in the order of the ranks, on all of them. Takes any number.
+  /// The values of all ranks, in the order of the ranks, on all of them. Takes any value.
   template <class T>
   [[nodiscard]] std::vector<T> all(T own) {
     std::vector<T> r(static_cast<std::size_t>(size_));

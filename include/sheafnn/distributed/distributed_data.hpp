@@ -62,8 +62,8 @@ class DistributedNodes {
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return exchange_.numbers(); }
   [[nodiscard]] const RowExchange& exchange() const noexcept { return exchange_; }
 
-  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 for other nodes.
-  /// Takes any number.
+  /// The index in the part of a node (its index in the whole graph) that this rank owns; −1 for other nodes.
+  /// Takes any index.
   [[nodiscard]] std::int32_t own_number(Index u) const {
     const auto found =
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
@@ -71,7 +71,7 @@ class DistributedNodes {
   }
   /// Indices in the part of the given nodes that this rank owns; nodes are given by their indices in the whole graph.
   ///
-  /// \throws std::invalid_argument  a number out of range
+  /// \throws std::invalid_argument  an index out of range
   [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {
     std::vector<std::int32_t> r;
     for (const std::int32_t u : nodes) {
@@ -146,7 +146,7 @@ class DistributedNodes {
   NodeFeatures features_;
   std::vector<std::int32_t> labels_;
   Index class_count_;
-  std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: number in the whole, in the part
+  std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: index in the whole, in the part
   std::vector<Index> gathered_;                            ///< rank 0: node in the whole of every gathered row
 };
 

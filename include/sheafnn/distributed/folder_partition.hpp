@@ -3,7 +3,7 @@
 /// the parts of METIS. The nodes are sorted by part, and by their old indices within a part.
 ///
 ///     parts.npy     P + 1   nodes parts[p] … parts[p + 1] − 1 are part p
-///     original.npy  N       number that every node has in the folder it comes from
+///     original.npy  N       index that every node has in the folder it comes from
 ///
 /// METIS needs the graph, but nothing else, on rank 0. That is 4 or 8 bytes per arc (METIS's integers), and a few times as
 /// much within METIS. Every rank holds 20 bytes per node and the rows of one range.

@@ -22,7 +22,7 @@
 
 namespace sheafnn::distributed {
 
-/// A synthetic graph in which the neighbours of a node follow from its number, so that ranks write their rows without a
+/// A synthetic graph in which the neighbours of a node follow from its index, so that ranks write their rows without a
 /// message. Node u may have edges to u ± d (mod N) for `reach` distances d, each with probability `density`. It has class ⌊C
 /// u/N⌋, and features that are N(0, 1) numbers, the one of its class raised by `signal`.
 struct FolderOptions {

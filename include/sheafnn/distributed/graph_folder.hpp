@@ -12,7 +12,7 @@
 ///
 /// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides the number of parts, else
 /// ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every edge between parts the
-/// number of the entering arc. The other rank sends that number.
+/// index of the entering arc. The other rank sends that index.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct FolderPiece {
   DataPiece piece;
   Split own;  ///< owned nodes of the masks, by their indices in the part
   std::vector<Index>
-      original;           ///< of owned nodes: number before the folder was renumbered; without, that in the whole
+      original;           ///< of owned nodes: index before the folder was renumbered; without, that in the whole
   bool by_parts = false;  ///< do the ranges come from parts.npy?
 };
 
@@ -169,7 +169,7 @@ using io::detail::check_ends;
   return r;
 }
 
-/// Features of nodes [begin, end) of n, and the number of the first stored one in the whole.
+/// Features of nodes [begin, end) of n, and the index of the first stored one in the whole.
 [[nodiscard]] inline std::pair<NodeFeatures, Index> read_features(Communicator& ranks,
                                                                   const std::filesystem::path& folder, Index n,
                                                                   Index begin, Index end) {

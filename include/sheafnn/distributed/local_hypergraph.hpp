@@ -4,7 +4,8 @@
 ///
 /// Nodes are in the order of their indices in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
 /// this order, then the hyperedges of other owners, in the order of owners and indices. Rows of members: own rows in the
-/// order of the hyperedges' owners, then rows of other parts in the order of the parts. Within both, pairs go by number.
+/// order of the hyperedges' owners, then rows of other parts in the order of the parts. Within both, pairs are in the order of
+/// their indices.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class RowsBuilder {
  public:
   explicit RowsBuilder(int parts) : neighbour_(static_cast<std::size_t>(parts)) {}
 
-  /// Appends an own row. \param number, degree  as in PartNumbers \returns its number in the part
+  /// Appends an own row. \param number, degree  as in PartNumbers \returns its index in the part
   std::int32_t add_own(Index number, Index degree) {
     ++rows_.numbers.own;
     return add(number, degree);
@@ -94,7 +95,7 @@ struct CutHyperedge {
 inline void add_members(const Hypergraph& whole, const Partition& partition, int rank,
                         const std::vector<CutHyperedge>& owned, const std::vector<CutHyperedge>& of_others,
                         const std::vector<std::pair<Index, std::int32_t>>& local_pair, LocalHypergraph& r) {
-  using Row = std::array<Index, 2>;  // a part, and the number of a pair
+  using Row = std::array<Index, 2>;  // a part, and the index of a pair
   std::vector<Row> own, of_other_parts;
   const auto for_members = [&](const CutHyperedge& of, const auto& use) {
     for (Index k = whole.first_member(of.number); k < whole.first_member(of.number + 1); ++k) {

@@ -96,7 +96,7 @@ class PartNodes {
     }
     std::sort(local_.begin(), local_.end());
   }
-  /// Number in the part. Unchecked: that the node is there.
+  /// The index in the part. Unchecked: that the node is there.
   [[nodiscard]] std::int32_t local(Index u) const {
     return std::lower_bound(local_.begin(), local_.end(), std::pair<Index, std::int32_t>(u, -1))->second;
   }
@@ -112,7 +112,7 @@ class PartNodes {
 /// `number`.
 inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<const HaloArc> entering,
                         std::span<const Index> number, const Graph& graph, PartNumbers& numbers) {
-  std::vector<std::tuple<Index, Index, Index>> of_halo;  // source, target, number
+  std::vector<std::tuple<Index, Index, Index>> of_halo;  // source, target, index
   for (std::size_t i = 0; i < entering.size(); ++i)
     of_halo.emplace_back(entering[i].source, entering[i].target, number[i]);
   std::sort(of_halo.begin(), of_halo.end());

@@ -71,7 +71,7 @@ class NpyFile {
     file_.read(to.data() + begin, static_cast<std::streamsize>(bytes));
     if (!file_) fail("cannot be read");
   }
-  /// One number of an array of one dimension. \throws as read()
+  /// One element of an array of one dimension. \throws as read()
   [[nodiscard]] Index at(Index i) { return read_numbers(i, 1).front(); }
 
  private:

@@ -90,7 +90,7 @@ template <class GraphType>
   return {parts, detail::contiguous_owners(graph.offsets(), parts)};
 }
 
-/// A partition from a text file with the number of a part for every node, one after another, as METIS's programs write
+/// A partition from a text file with the index of a part for every node, one after another, as METIS's programs write
 /// it.
 ///
 /// \throws std::runtime_error  a file that cannot be read, something in it that is no number, or what validate() refuses

@@ -53,7 +53,7 @@ class RowExchange final : public GraphPart {
     return to.sent.empty() || to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
   }
 
-  /// A number per node, of the halo's nodes their owners'.
+  /// A value per node, of the halo's nodes their owners'.
   [[nodiscard]] std::vector<Index> of_owners(const std::vector<Index>& numbers) {
     std::vector<double> rows(numbers.begin(), numbers.end());
     begin(rows.data(), 1);

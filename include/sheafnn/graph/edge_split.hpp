@@ -88,11 +88,11 @@ void for_each_option(const Visit& visit, Options&... options) {
 struct EdgeTargets {
   Graph graph;                       ///< what the network sees
   std::vector<Edge> pairs;           ///< T; the pairs of fresh() change in training
-  std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 for a negative pair
+  std::vector<std::int32_t> edges;   ///< T: index of the edge in the whole graph, −1 for a negative pair
   std::vector<std::int32_t> labels;  ///< T: 1 (an edge) or 0 for links; or the labels of the edges
   Split split;                       ///< indices of targets
   NegativePairs negatives;
-  Index first_fresh = -1;  ///< targets from this number on are drawn again in every epoch; −1: no targets
+  Index first_fresh = -1;  ///< targets from this index on are drawn again in every epoch; −1: no targets
   std::uint64_t seed = 0;  ///< seed of the draws
 
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(pairs.size()); }

@@ -42,7 +42,7 @@ template <class Names>
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-/// The values of a column that its text has, in order. The number of an untreated column may be missing if it is 0.
+/// The values of a column that its text has, in order. The value of an untreated column may be missing if it is 0.
 ///
 /// \param column  with all of its quantiles
 template <class Column>

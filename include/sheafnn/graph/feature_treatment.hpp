@@ -59,7 +59,7 @@ struct FeatureColumn {
   double scale = 1;
   std::vector<double> quantiles = {};  ///< of ranked columns, one per level, in order
 
-  /// The number that a network reads in place of a known value. Takes any number.
+  /// The value that a network reads in place of a known value. Takes any number.
   [[nodiscard]] double treated(double x) const {
     switch (kind) {
       case Kind::left_out:

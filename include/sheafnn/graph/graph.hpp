@@ -45,7 +45,7 @@ class Graph {
   Graph(Index node_count, std::span<const Edge> pairs) : node_count_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
-    // One number for each pair: its smaller node, its larger one, and whether the larger one comes first.
+    // One integer for each pair: its smaller node, its larger one, and whether the larger one comes first.
     std::vector<std::uint64_t> keys;
     keys.reserve(pairs.size());
     for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -181,7 +181,7 @@ class Graph {
   /// The disjoint union of some of these graphs, without features and types.
   ///
   /// \param graphs  increasing indices
-  /// \throws std::invalid_argument  a number out of range, or not larger than the one before
+  /// \throws std::invalid_argument  an index out of range, or not larger than the one before
   [[nodiscard]] Graph of_graphs(std::span<const std::int32_t> graphs) const {
     Index arcs = 0;
     Graph r;

@@ -14,7 +14,7 @@
 ///     scalings of both ends of an edge (filters), scalings are copied, too. Each part then takes the derivatives
 ///     through its own arc of a cut edge, in place of half of both arcs. Attention does the same, whose weights of an
 ///     arc only the owner of its source knows.
-///   - Noise and dropout masks belong to the node's, feature's or arc's number in the whole graph.
+///   - Noise and dropout masks belong to the node's, feature's or arc's index in the whole graph.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class ArcNumbers {
   [[nodiscard]] std::uint32_t upper(Index i) const noexcept {
     return wide() ? upper_[static_cast<std::size_t>(i)] : 0;
   }
-  /// Unchecked: that the number is at least 0, and below 2³², or below `most` if wide().
+  /// Unchecked: that the index is at least 0, and below 2³², or below `most` if wide().
   void set(Index i, Index number) noexcept {
     lower_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number);
     if (wide()) upper_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number >> 32);
@@ -62,10 +62,10 @@ struct PartNumbers {
   Index interior = 0;              ///< owned nodes without neighbours elsewhere; they are 0 … interior − 1
   Index total_nodes = 0;           ///< of the whole graph
   Index total_edges = 0;           ///< of the whole graph
-  std::vector<Index> node;         ///< number in the whole graph, of every node of the part
+  std::vector<Index> node;         ///< index in the whole graph, of every node of the part
   ArcNumbers arc;                  ///< the same of every arc
   std::vector<std::int32_t> cut;   ///< edges of the part that are in another one as well
-  std::vector<Index> first_entry;  ///< per owned node: number of its first stored feature in the whole features
+  std::vector<Index> first_entry;  ///< per owned node: index of its first stored feature in the whole features
   std::vector<Index> degree;       ///< in the whole graph, of every node of the part
   std::vector<Index> in_degree;    ///< likewise: listed arcs that enter it (Graph::listed())
 };
@@ -100,9 +100,9 @@ class GraphPart {
   /// As above.
   virtual void sum(std::span<double> values, std::span<double> more) = 0;
 
-  /// The largest of the values of all parts: the same on all. Unchecked: no number is NaN.
+  /// The largest of the values of all parts: the same on all. Unchecked: no value is NaN.
   [[nodiscard]] virtual double largest(double value) = 0;
-  /// Replaces every number by the largest that any part gives. Unchecked: as above, and that all parts give as many.
+  /// Replaces every value by the largest that any part gives. Unchecked: as above, and that all parts give as many.
   virtual void largest(std::span<double> values) {
     for (double& value : values) value = largest(value);
   }

@@ -118,7 +118,7 @@ struct Subgraph {
 /// An arc of a subgraph. Takes any numbers.
 struct SubgraphArc {
   std::int32_t from, to;  ///< indices in the subgraph
-  Index of_whole;         ///< number in the dataset's graph, where the rows have one
+  Index of_whole;         ///< index in the dataset's graph, where the rows have one
 
   friend bool operator<(const SubgraphArc& a, const SubgraphArc& b) {
     return std::tie(a.from, a.to) < std::tie(b.from, b.to);

@@ -1,5 +1,5 @@
 /// \file
-/// NegativePairs: pairs of nodes without an edge, drawn by address: each is a function of (seed, epoch, set, number).
+/// NegativePairs: pairs of nodes without an edge, drawn by address: each is a function of (seed, epoch, set, slot).
 ///
 /// Uniform pairs need no rejection. The pairs u < v have ranks 0 … n(n − 1)/2 − 1, row by row. The r-th pair that is not
 /// excluded has rank r + k, k being the number of excluded ranks e_0 < e_1 < … with e_j − j ≤ r. Pairs weighted by degree

@@ -22,8 +22,8 @@ struct PartComponents : Components {
   Index shared = 0;
 };
 
-/// The components of a graph or, on a part, of the whole. All parts call this. They exchange one number per row of the halo
-/// until nothing changes, which takes as many rounds as a component has parts in a row. Then they add up one number per node
+/// The components of a graph or, on a part, of the whole. All parts call this. They exchange one value per row of the halo
+/// until nothing changes, which takes as many rounds as a component has parts in a row. Then they add up one value per node
 /// of the whole. Takes any graph.
 [[nodiscard]] inline PartComponents part_components(const Graph& graph) {
   PartComponents r{connected_components(graph)};  // of a part: pieces of components

@@ -37,7 +37,7 @@ class SelectedGraphs {
   ///
   /// \param graphs      increasing indices of graphs of the union, at least one
   /// \param as_a_part   keep the addresses in the whole; otherwise graph() is a whole graph of its own
-  /// \throws std::invalid_argument  a number out of range or not larger than the one before
+  /// \throws std::invalid_argument  an index out of range or not larger than the one before
   SelectedGraphs(const Graph& whole, const NodeFeatures& features, std::span<const std::int32_t> graphs,
                  bool as_a_part = true)
       : graph_(whole.of_graphs(graphs)),
@@ -54,7 +54,7 @@ class SelectedGraphs {
 
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] const NodeFeatures& features() const noexcept { return features_; }
-  /// Number in the whole of each node, and of its first stored feature.
+  /// Index in the whole of each node, and of its first stored feature.
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return part_.numbers(); }
 
  private:

@@ -17,7 +17,7 @@
 
 namespace sheafnn {
 
-/// One number in 0 … count − 1 each; or nothing: there are no types.
+/// One integer in 0 … count − 1 each; or nothing: there are no types.
 struct TypesOf {
   std::vector<std::int32_t> values;
   Index count = 0;
@@ -43,7 +43,7 @@ struct TypesOf {
 
 namespace detail {
 
-/// The number of each text among the sorted names, which are all different texts.
+/// The index of each text among the sorted names, which are all different texts.
 [[nodiscard]] inline std::vector<std::int32_t> numbered_names(const std::vector<std::string>& texts,
                                                               std::vector<std::string>& names) {
   names = texts;
@@ -59,7 +59,7 @@ namespace detail {
 /// Gives arcs, edges and nodes of a graph the features and types that they have in a whole. Unchecked: arc_of
 /// and node_of give indices in the whole.
 ///
-/// \param arc_of   arc_of(a): number in the whole of arc a
+/// \param arc_of   arc_of(a): index in the whole of arc a
 /// \param node_of  likewise of a node
 template <class GraphType, class ArcOf, class NodeOf>
 void take_attributes(GraphType& to, const GraphType& whole, const ArcOf& arc_of, const NodeOf& node_of) {

@@ -17,9 +17,9 @@
 
 namespace sheafnn::detail {
 
-// Parts fill in their own values and leave 0 elsewhere: sums of one number and zeros are exact.
+// Parts fill in their own values and leave 0 elsewhere: sums of one value and zeros are exact.
 
-/// The number of the first stored feature of every node of the whole, and then their number in all.
+/// The index of the first stored feature of every node of the whole, and then the total number of features.
 ///
 /// \param features  of the part's nodes
 [[nodiscard]] inline std::vector<Index> whole_offsets(GraphPart& part, const NodeFeatures& features) {

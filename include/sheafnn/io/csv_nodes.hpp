@@ -165,7 +165,7 @@ class NodeNumbers {
   /// Nodes without names: 0 … n − 1.
   NodeNumbers(std::string file, Index n) : file_(std::move(file)), numbered_(true), count_(n) {}
 
-  /// The number of a node, or -1.
+  /// The index of a node, or -1.
   [[nodiscard]] std::int32_t find(const std::string& name) const {
     if (!numbered_) {
       const auto found = numbers_.find(name);

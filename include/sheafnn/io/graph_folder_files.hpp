@@ -2,7 +2,7 @@
 /// The arrays of a folder with a graph (distributed/graph_folder.hpp lists them), checked: for readers of ranges of rows
 /// (distributed/npy_file.hpp) and of mapped rows (mapped_array.hpp).
 ///
-/// File below is a type of these: it has name(), dimensions(), rows() and at(i), number i of an array of one dimension.
+/// File below is a type of these: it has name(), dimensions(), rows() and at(i), element i of an array of one dimension.
 #pragma once
 
 #include <filesystem>

@@ -24,9 +24,9 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Offsets of the graphs from the number of each node's graph.
+/// Offsets of the graphs from the index of each node's graph.
 ///
-/// \param first  number of the first graph, 0 or 1
+/// \param first  index of the first graph, 0 or 1
 /// \param where  where(u) is what messages call the place of node u
 /// \throws std::runtime_error  numbers that do not start at `first`, decrease, or leave a graph without nodes
 template <class Where>

@@ -78,7 +78,7 @@ class OgbTable {
   std::vector<std::string_view> fields_;
 };
 
-/// The only number of a table with one number for each graph.
+/// The only value of a table with one value per graph.
 [[nodiscard]] inline Index only_number(const std::filesystem::path& name) {
   OgbTable table(name);
   constexpr Index most = std::numeric_limits<std::int32_t>::max();

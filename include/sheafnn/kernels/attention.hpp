@@ -73,7 +73,7 @@ struct AttentionHead {
     });
     for_scores([&](Index i) { share_at(i) /= sum; });
   }
-  /// \param bar       of Λ, one number per score
+  /// \param bar       of Λ, one value per score
   /// \param wanted    was there an attend() for the node?
   /// \param kl_share  λ
   template <class ForScores>

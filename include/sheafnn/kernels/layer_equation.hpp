@@ -1,6 +1,6 @@
 /// \file
-/// The equation of a layer at one number of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs. It is written
-/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four values on a thread of a device, or a number:
+/// The equation of a layer at one value of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs. It is written
+/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four values on a thread of a device, or a scalar:
 ///
 ///     template <class T>
 ///     struct Decay {                                                                  // X' = X − tanh(γ) Δ X
@@ -36,7 +36,7 @@
 
 namespace sheafnn::layers {
 
-/// What an equation reads at one number of the features, or the derivatives with respect to it.
+/// What an equation reads at one value of the features, or the derivatives with respect to it.
 template <class T>
 struct LayerValues {
   T x{};       ///< X, the layer's input after dropout
@@ -47,9 +47,9 @@ struct LayerValues {
   T bias{};    ///< of the channel, of layers that have a bias
 };
 
-/// A weight of an equation, one number w_i for each of the d' stalk coordinates.
+/// A weight of an equation, one value w_i for each of the d' stalk coordinates.
 struct EquationWeight {
-  std::string_view name;  ///< in checkpoints, before the layer's number: `gamma` is gamma.0, gamma.1, …
+  std::string_view name;  ///< in checkpoints, before the layer's index: `gamma` is gamma.0, gamma.1, …
   double initial = 0;
   bool tanh = false;  ///< the equation gets the rate tanh(w_i) in place of w_i
 };

@@ -7,7 +7,7 @@
 ///
 /// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is there with the option
 /// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, after the
-/// arcs of all nodes, its own: their number is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
+/// arcs of all nodes, its own: their index is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
 ///
 /// On a part of a graph the scores of owned nodes are computed, with t of the halo from its owners. The other scores stay 0.
 #pragma once
@@ -38,7 +38,7 @@ struct AttentionWeights {
   DiffusionWeights<T> mixing;  ///< A and B of the layer; no ε
   WeightMatrix<T> weight;      ///< W, K g × h, head k in rows k g …
   WeightMatrix<T> vector;      ///< a, K × 2g, the half of the node itself first
-  WeightVector<T> log_scale;   ///< log σ, one number; empty unless scores are random
+  WeightVector<T> log_scale;   ///< log σ, one value; empty unless scores are random
 
   /// W and a uniform in ±1/√inputs, log σ = −2. Unchecked: the options are resolved.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of) {
@@ -89,7 +89,7 @@ class AttentionScores {
     if (part == nullptr) return graph_->arc_count() + graph_->node_count();
     return 2 * part->numbers().total_edges + part->numbers().total_nodes;
   }
-  /// The number of a node's score of itself.
+  /// The index of a node's score of itself.
   [[nodiscard]] Index own(Index u) const noexcept { return graph_->arc_count() + u; }
   /// q_k.
   [[nodiscard]] const S* query(Index k) const noexcept { return queries_.data() + k * width_; }
@@ -237,7 +237,7 @@ class AttentionScores {
   [[nodiscard]] double own_share() const {
     return static_cast<double>(own_count()) / static_cast<double>(total());
   }
-  /// The number of a score in the whole graph, at which its noise lies.
+  /// The index of a score in the whole graph, at which its noise lies.
   [[nodiscard]] Index address(Index score) const {
     if (graph_->part() == nullptr) return score;
     const PartNumbers& part = graph_->part()->numbers();

@@ -84,7 +84,7 @@ class BundleLearner {
 
   /// Computes raw() from x, which must not change until backward().
   ///
-  /// \param dropout_of  dropout_of(k): the dropout with number k, 0 … 2 · layers
+  /// \param dropout_of  dropout_of(k): dropout k, 0 … 2 · layers
   template <class DropoutOf>
   void forward(Execution execution, const BundleLearnerWeights<const S>& weights, const MatrixView<const S>& x,
                const DropoutOf& dropout_of) {

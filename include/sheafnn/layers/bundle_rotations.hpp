@@ -213,7 +213,7 @@ class VariationalBundle {
       return q_.log_ratio(parameters, static_cast<const P*>(nullptr), maps.rotation(block));
     });
   }
-  /// M, column by column, and κ of a rotation, by number k.
+  /// M, column by column, and κ of a rotation, by index k.
   [[nodiscard]] S parameter_of(Index i, int k) const noexcept { return parameter(i / W)[k * W + i % W]; }
 
  private:
@@ -232,7 +232,7 @@ class VariationalBundle {
     const Index all = part_ == nullptr ? count_ : part_->numbers().total_nodes * bundles_;
     return weight / static_cast<double>(all);
   }
-  /// The number of a rotation in the whole graph, at which its noise lies.
+  /// The index of a rotation in the whole graph, at which its noise lies.
   [[nodiscard]] std::uint32_t address(Index i) const noexcept {
     if (part_ == nullptr) return static_cast<std::uint32_t>(i);
     const Index node = part_->numbers().node[static_cast<std::size_t>(i / bundles_)];
@@ -265,7 +265,7 @@ class VariationalBundle {
   S unit_;
   Index count_, bundles_;
   const GraphPart* part_;
-  Buffer<S> parameter_, gradient_;  ///< by block and number, a pack each
+  Buffer<S> parameter_, gradient_;  ///< by block and index, a pack each
   Buffer<double> block_sum_;
 };
 

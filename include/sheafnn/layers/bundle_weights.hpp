@@ -58,7 +58,7 @@ struct BundleLearnerWeights {
   std::vector<FeedForwardWeights<T>> blocks;  ///< of sage_residual
   std::vector<NormWeights<T>> norms;          ///< of sage_residual: before every block, and before the end
 
-  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
+  /// \param raised  indices of outputs whose bias starts at a value of its own, and that value
   void declare(ParameterList<T>& list, const std::string& name, const BundleLearnerOptions& options,
                const std::vector<std::pair<Index, double>>& raised) {
     const Index g = options.width;
@@ -93,7 +93,7 @@ struct BundleWeights {
   LinearWeights<T> linear;        ///< W and b, h → h; empty with feed_forward
   FeedForwardWeights<T> forward;  ///< 2h → h → h; empty with linear
 
-  /// \param number  of the layer
+  /// \param number  index of the layer
   void declare(ParameterList<T>& list, const HeatOptions& diffusion, BundleMixing mixing, bool normed,
                Index bundles, Index h, Index number) {
     const std::string mix = detail::concat("mix.", number);

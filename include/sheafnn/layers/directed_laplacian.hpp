@@ -38,7 +38,7 @@ class DirectedLaplacian {
   [[nodiscard]] DirectedPhases<S>& phases() noexcept { return phases_; }
   [[nodiscard]] const DirectedPhases<S>& phases() const noexcept { return phases_; }
 
-  /// Both parts of a node's coordinates, whose first number is at x.
+  /// Both parts of a node's coordinates, whose first value is at x.
   template <class T, class Tile>
   SHEAFNN_INLINE void load(const Tile& c, const S* x, T (&out)[2][D]) const {
     detail::load_coordinates<D>(c, x, 2 * half_, out[0]);

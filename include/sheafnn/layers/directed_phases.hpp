@@ -3,7 +3,7 @@
 /// direction_of(graph, a), and the random phases of the option `random`. For every edge {u, v}, u < v, φ is drawn from
 /// a wrapped Cauchy distribution C_2(R(2π q θ), κ). Its concentration κ belongs to the layer. −φ is the angle of the
 /// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. On a part of a graph φ belongs to the arc from
-/// the node with the smaller number in the whole graph. The KL term is the part's share. Source: math: "Directed sheaves"
+/// the node with the smaller index in the whole graph. The KL term is the part's share. Source: math: "Directed sheaves"
 /// (3.52, 3.57); the posterior is posterior/phase.hpp.
 ///
 /// Unchecked: sizes of arrays, that a draw came before its backward pass.
@@ -104,11 +104,11 @@ class DirectedPhases {
   }
 
  private:
-  /// The number of an arc in the whole graph, at which its noise lies.
+  /// The index of an arc in the whole graph, at which its noise lies.
   [[nodiscard]] Index address(Index arc) const {
     return graph_->part() == nullptr ? arc : graph_->part()->numbers().arc[arc];
   }
-  /// The arc of an edge whose phase is drawn: the one from the node with the smaller number in the whole graph.
+  /// The arc of an edge whose phase is drawn: the one from the node with the smaller index in the whole graph.
   [[nodiscard]] Index drawn_arc(Index edge) const {
     const Index arc = graph_->forward_arc(edge), reverse = graph_->reverse(arc);
     return address(arc) < address(reverse) ? arc : reverse;

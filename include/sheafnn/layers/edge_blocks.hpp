@@ -122,7 +122,7 @@ struct EdgeMemory {
   Index numbers = 0;
   std::shared_ptr<Buffer<S>> buffer = std::make_shared<Buffer<S>>();
 
-  /// The memory of a block. Unchecked: its number.
+  /// The memory of a block. Unchecked: its index.
   [[nodiscard]] S* of(Index block) const noexcept {
     return buffer->data() + block * numbers * EdgeBlocks<S>::width;
   }

@@ -250,7 +250,7 @@ class FeatureMixing {
 
   /// x_bar = gain ∘ x_bar + dropout(bar) for a group of nodes; without a gain, dropout(bar).
   ///
-  /// \param gain  of every number of the group, or null
+  /// \param gain  for every value of the group, or null
   void add_to_input(Index first, Index size, const S* gain, const S* bar, S* x_bar) const {
     detail::for_tiles<S>(0, size, [&]<class T>(auto i) {
       T through = i.load(bar + i);
@@ -259,7 +259,7 @@ class FeatureMixing {
       i.store(x_bar + first + i, through);
     });
   }
-  /// The factor of each coordinate for every number of a group of nodes.
+  /// The factor of each coordinate for every value of a group of nodes.
   void spread_gain(const S* gain, S* gains) const {
     for (Index i = 0; i < group_ * coordinates_; ++i) {
       std::fill_n(gains + i * channels_, channels_, gain[i % coordinates_]);

@@ -82,7 +82,7 @@ struct FlowAlgebra {
   void for_each7(A& a, B& b, C& c, D& d, E& e, F& f, G& g, Operation operation) {
     apply(a, operation, b, c, d, e, f, g);
   }
-  /// The largest absolute value, of all parts; infinity if a number is not finite.
+  /// The largest absolute value, of all parts; infinity if a value is not finite.
   [[nodiscard]] S norm_inf(const FlowState<S>& x) const {
     constexpr Index grain = 4096, most = 64;
     const Index chunks = std::clamp<Index>(count / grain, 1, most);

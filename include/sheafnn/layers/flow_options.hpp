@@ -45,7 +45,7 @@ class FlowError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A Dormand–Prince step of size h is accepted if every number x of the features has a small estimated error. It is at most
+/// A Dormand–Prince step of size h is accepted if every value x of the features has a small estimated error. It is at most
 /// absolute_tolerance + relative_tolerance · (|x| + h |dx/dt|), both taken at the beginning of the step.
 struct FlowIntegration {
   FlowMethod method = FlowMethod::dormand_prince;
@@ -61,7 +61,7 @@ struct FlowIntegration {
   /// Dormand–Prince: does a step of size h from time t end the flow? A step that ends just before T would be followed by one
   /// of no use. Takes any numbers.
   [[nodiscard]] bool ends(double t, double h) const noexcept { return h >= 0.999 * (time - t); }
-  /// The absolute tolerance, but not 0: the error of a number that is and stays 0 would be 0/0.
+  /// The absolute tolerance, but not 0: the error of a value that is and stays 0 would be 0/0.
   template <class S>
   [[nodiscard]] S absolute() const noexcept {
     return std::max(static_cast<S>(absolute_tolerance), std::numeric_limits<S>::min());

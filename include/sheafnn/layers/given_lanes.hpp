@@ -33,7 +33,7 @@ void load_given_maps(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blo
     }
   }
 }
-/// Calls use(place, edge) for all lanes, with the number of the lane's edge in the graph of a given sheaf. Unchecked: as above.
+/// Calls use(place, edge) for all lanes, with the index of the lane's edge in the graph of a given sheaf. Unchecked: as above.
 template <class S, class Use>
 void for_given_edges(const Graph& given, const EdgeBlocks<S>& blocks, const Use& use) {
   constexpr int W = EdgeBlocks<S>::width;

@@ -50,7 +50,7 @@ class GlobalNorm {
   /// The share of a group of rows in mean and deviation. \param first  a multiple of row_group
   void add_rows(Index first, Index count, const S* x) {
     const double size = static_cast<double>(count * width_);
-    // Of differences from the first number, which are of the order of the spread.
+    // Of differences from the first value, which are of the order of the spread.
     const S first_number = x[0];
     const double mean = static_cast<double>(first_number) +
                         total(count, x, [&]<class T>(const T& value) { return value - T(first_number); }) / size;

@@ -82,7 +82,7 @@ template <class T>
     if (failure) std::rethrow_exception(failure);
     throw std::runtime_error("smallest eigenpairs: no convergence on the part that owns node 0");
   }
-  // Sums of one number and zeros are exact.
+  // Sums of one value and zeros are exact.
   part.sum(std::span<double>(r.values.data(), static_cast<std::size_t>(count)), {});
   r.vectors.resize(static_cast<Index>(own.size()), count);
   Eigen::VectorXd column(n);

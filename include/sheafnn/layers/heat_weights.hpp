@@ -39,7 +39,7 @@ struct HeatWeights {
   WeightVector<T> time;  ///< B values, of which negative values count as 0; empty where the time is not learned
   WeightMatrix<T> hops;  ///< a, B × powers; empty without hops
 
-  /// \param number  of the layer
+  /// \param number  index of the layer
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const HeatOptions& options, Index bundles, Index number) {
     if (options.timed() && options.learned) {
       list.vector(time, detail::concat("time.", number), {bundles}, detail::heat_times(options));

@@ -152,7 +152,7 @@ class IncidenceStack {
     for (Index s = 0; s < count; ++s) sheaves_.emplace_back(hypergraph, blocks, laplacian);
   }
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
-  /// Unchecked: the number of the sheaf.
+  /// Unchecked: the index of the sheaf.
   [[nodiscard]] IncidenceSheaf<Family, S>& operator[](Index s) noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
   }

@@ -1,5 +1,5 @@
 /// \file
-/// LaplacianLayer: a layer from its equation at a number, X' = φ(X̃, Δ X̃, X_1; θ) with X̃ = dropout(X), or of mixed features
+/// LaplacianLayer: a layer from its equation at one value, X' = φ(X̃, Δ X̃, X_1; θ) with X̃ = dropout(X), or of mixed features
 /// Y = (I ⊗ A) X̃ Bᵀ, X' = φ(X, Y, Δ Y, X_{l−1}, b; θ). The equation is written once (kernels/layer_equation.hpp). This is the
 /// layer on the CPU; batches and devices run the same equation (batch/laplacian_layer.hpp). Math: "Diffusion in three steps"
 /// (3.15) for Δ.
@@ -198,7 +198,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
       return weights.epsilon;
     }
   }
-  /// What the equation reads at number `in` of the features.
+  /// What the equation reads at element `in` of the features.
   template <class Tile, class T>
   [[nodiscard]] SHEAFNN_INLINE LayerValues<T> values(const Tile& c, const T& z, Index in) const {
     LayerValues<T> r;

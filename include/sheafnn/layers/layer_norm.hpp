@@ -21,8 +21,8 @@
 
 namespace sheafnn::detail {
 
-/// Calls body.template operator()<Packs>() with the number of packs in a row. It is a constant where packs fill the row and the
-/// number is a usual one, otherwise 0.
+/// Calls body.template operator()<Packs>() with the number of packs in a row. It is a constant if packs fill the row and the
+/// number is a common one, otherwise 0.
 template <class S, class Body>
 SHEAFNN_INLINE void with_packs(Index width, const Body& body) {
   constexpr Index W = row_lanes<S>;
@@ -68,7 +68,7 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
   for (int k = 0; k < Count; ++k) sum[k] += reduce_add(total[k]);
 }
 
-/// Mean of a row and 1/√(var + ε). The mean is computed from the differences to the first number, which are as small as
+/// Mean of a row and 1/√(var + ε). The mean is computed from the differences to the first value, which are as small as
 /// the spread. A row of equal numbers therefore has x̂ = 0, however large they are.
 template <class S>
 using RowMoments = kernels::Moments<S>;

@@ -10,7 +10,7 @@
 
 namespace sheafnn::layers {
 
-/// \tparam Number  of sizes: what an Index can be divided by
+/// \tparam Number  type of sizes: what an Index can be divided by
 template <class Number>
 struct LearnerColumns {
   int parts = 1;           ///< of a feature
@@ -27,16 +27,16 @@ struct LearnerColumns {
         part_inputs(of.inputs / of.parts),
         part_channels(of.channels / of.parts) {}
 
-  /// Is column i of number i?
+  /// Does every column i multiply entry i?
   [[nodiscard]] SHEAFNN_HD bool plain(LearnerInput input) const {
     return input == LearnerInput::concatenation && parts == 1;
   }
-  /// Of number i of [Z_u ‖ Z_v].
+  /// The column that multiplies entry i of [Z_u ‖ Z_v].
   [[nodiscard]] SHEAFNN_HD Index column(LearnerInput input, Index i) const {
     if (plain(input)) return i;
     const Index side = i / inputs, own = i % inputs, f = part_channels;
     const Index part = own % channels / part_channels, channel = own % part_channels;
-    const Index real = side * part_inputs + own / channels * f + channel;  // its number in its part of both ends
+    const Index real = side * part_inputs + own / channels * f + channel;  // its index in its part of both ends
     switch (input) {
       case LearnerInput::summed:
         return (2 * part + side) * f + channel;

@@ -47,7 +47,7 @@ struct NodeDegrees {
   }
   /// What the diagonal of an operator counts: the arcs that leave a node, or the arcs that enter it.
   [[nodiscard]] const Buffer<S>& counted(int op) const noexcept { return of[in_degree_diagonal ? op : 0]; }
-  /// Where the noise of a node's maps lies: its number in the whole graph.
+  /// Where the noise of a node's maps lies: its index in the whole graph.
   [[nodiscard]] std::uint32_t noise_address(Index u) const noexcept {
     return address.empty() ? static_cast<std::uint32_t>(u) : address[u];
   }
@@ -77,7 +77,7 @@ struct NodeMapsGradient {
   }
 };
 
-/// What the maps of n nodes are made of, apart from their graph. Unchecked: their number.
+/// What the maps of n nodes are made of, apart from their graph. Unchecked: their count.
 template <int D, class S>
 struct NodeMapRows {
   Buffer<S> rotation[2];   ///< [side], n × D², row by row

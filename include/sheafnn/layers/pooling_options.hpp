@@ -11,7 +11,7 @@ namespace sheafnn {
 enum class Pooling {
   sum,        ///< Σ_u x_u
   mean,       ///< Σ_u x_u / n
-  max,        ///< the largest number of each coordinate and channel
+  max,        ///< the largest value of each coordinate and channel
   attention,  ///< Σ_u α_u x_u, α the softmax of the scores ⟨a, x_u⟩ over the nodes, a learned
   harmonic  ///< norms of each channel after low passes of the last layer's sheaf, which approach the projection on H⁰
 };

@@ -22,7 +22,7 @@ namespace sheafnn::layers {
 /// What the maps of one sheaf of a pass are made of; a source reads what concerns it.
 template <class S>
 struct SheafInput {
-  Index sheaf = 0;        ///< number of the sheaf, from 0
+  Index sheaf = 0;        ///< index of the sheaf, from 0
   MatrixView<const S> x;  ///< PointSource: features of the layer, n × h
   Dropout dropout;        ///< PointSource: of x
   Noise<S> noise;         ///< VariationalSource

@@ -220,7 +220,7 @@ class VariationalNodeMaps {
 
   const NodeDegrees<S>* degrees_;
   Q q_;
-  Buffer<S> parameter_, gradient_;  ///< by side, block and number, a pack each
+  Buffer<S> parameter_, gradient_;  ///< by side, block and index, a pack each
   Buffer<double> block_sum_;
 };
 

@@ -95,7 +95,7 @@ struct SheafLearnerWeights {
   [[nodiscard]] const SheafLearnerWeights& of_type(std::size_t type) const {
     return type == 0 ? *this : more_types[type - 1];
   }
-  /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
+  /// \param number  index of the sheaf, for a learner of its own; −1: one learner with a distribution
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
     declare_type(list, options, number, options.types > 1 ? 0 : -1);
     more_types.resize(static_cast<std::size_t>(options.types - 1));
@@ -179,7 +179,7 @@ struct BiasedWeights {
 template <class T>
 struct DirectedWeights {
   DiffusionWeights<T> real, imaginary;
-  WeightVector<T> concentration;  ///< of random phases, one number before its activation; empty without
+  WeightVector<T> concentration;  ///< of random phases, one value before its activation; empty without
 
   /// A = I, B half of a random orthogonal matrix, ε = 0, a concentration of 0.908.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
@@ -223,7 +223,7 @@ struct DiffusionParameters {
 template <class T>
 struct FilterWeights {
   WeightVector<T> theta;  ///< K + 1 values, see Polynomial
-  WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
+  WeightVector<T> skip;   ///< α, one value; empty without the high-pass term
 
   /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const PolynomialOptions& options) {
@@ -256,7 +256,7 @@ struct NodeLearnerWeights {
   std::vector<SageWeights<T>> convolutions;
   std::vector<NormWeights<T>> norms;
 
-  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
+  /// \param raised  indices of outputs whose bias starts at a value of its own, and that value
   void declare(ParameterList<T>& list, const std::string& name, const NodeLearnerOptions& options,
                const std::vector<std::pair<Index, double>>& raised) {
     const Index g = options.width;

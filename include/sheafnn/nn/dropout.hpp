@@ -138,7 +138,7 @@ SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint
   return static_cast<std::uint32_t>(bits >> (element % 8));
 }
 
-/// value · factor for kept elements and 0 for dropped ones; `element` is the number of the first lane.
+/// value · factor for kept elements and 0 for dropped ones; `element` is the index of the first lane.
 template <class T>
 [[nodiscard]] SHEAFNN_INLINE T dropped(const T& value, const std::uint8_t* mask, Index element,
                                        scalar_of_t<T> factor) {

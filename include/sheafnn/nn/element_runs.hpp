@@ -87,7 +87,7 @@ class ElementRuns {
 }
 /// The stored features of these nodes, in the stored features of the whole. Unchecked: sizes of the arguments.
 ///
-/// \param first_entry  number of the first one of every owned node \param row_size  row_size(u) is their number
+/// \param first_entry  index of the first one of every owned node \param row_size  row_size(u) is their number
 template <class RowSize>
 [[nodiscard]] std::shared_ptr<const ElementRuns> runs_of_entries(const PartNumbers& part,
                                                                  const std::vector<Index>& first_entry,

@@ -22,7 +22,7 @@ namespace sheafnn::layers {
 /// Fills the values of a parameter, row by row, from a stream of its own. They are 0 before; null: they stay so.
 using InitialValues = std::function<void(const Stream&, std::span<double>)>;
 
-/// Parameters that start at one number.
+/// Parameters that all start at the same value.
 [[nodiscard]] SHEAFNN_NOINLINE inline InitialValues constant_values(double value) {
   return [value](const Stream&, std::span<double> values) {
     for (double& one : values) one = value;

@@ -68,7 +68,7 @@ class ParameterDeclarations {
   std::string suffix;                              ///< after their names
   bool as_stored = false;  ///< are their initial values listed as they lie in memory, not as files have them?
 
-  /// The next declaration is of this parameter of the table. Unchecked: its number.
+  /// The next declaration is of this parameter of the table. Unchecked: its index.
   void go_to(ParameterId id) noexcept { next_ = id; }
 
  protected:

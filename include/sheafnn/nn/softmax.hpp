@@ -17,7 +17,7 @@ namespace sheafnn::detail {
 /// log Σ e^v over the values of a row, without overflow.
 ///
 /// \param largest  one of them, or −∞
-/// \param each     each(use) calls use(v) for every number v
+/// \param each     each(use) calls use(v) for every value v
 template <class T, class Each>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T log_sum_exp(T largest, const Each& each) {
   using std::exp;

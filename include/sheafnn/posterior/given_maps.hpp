@@ -38,7 +38,7 @@ class GivenMaps {
   [[nodiscard]] Index count() const noexcept {
     return sheaves_ == nullptr ? 0 : static_cast<Index>(sheaves_->size());
   }
-  /// Unchecked: its number, 0 … count() − 1.
+  /// Unchecked: its index, 0 … count() − 1.
   [[nodiscard]] const CellularSheaf<Family>& operator[](Index sheaf) const noexcept {
     return (*sheaves_)[static_cast<std::size_t>(sheaf)];
   }

@@ -16,7 +16,7 @@
 ///
 ///     activate(raw, parameters)                             the distribution of one incident pair
 ///     activate_backward(raw, parameters, gradient, raw_bar)  sets raw_bar
-///     draw_noise(stream, arc, noise)                        a pure function of the arc's number
+///     draw_noise(stream, arc, noise)                        a pure function of the arc's index
 ///     sample(parameters, noise, map)                        reparametrised: differentiable at fixed noise
 ///     sample_backward(parameters, noise, map, map_bar, c, gradient)
 ///                                                           adds the derivative of ⟨map_bar, F⟩ + c · log_ratio

@@ -53,7 +53,7 @@ struct Stream {
   /// Four random words for (id, draw).
   ///
   /// \tparam Word  std::uint32_t, or a pack of them: one id per lane
-  /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
+  /// \param id     canonical index of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
   ///               id_high, or has them in the stream)
   /// \param draw   < 4096
   /// Unchecked: these ranges, and the ranges of the fields. Larger values give the words of another address.

@@ -91,7 +91,7 @@ inline constexpr std::uint32_t haar_draws = N == 1   ? 0u
 
 /// Uniform on SO(N).
 ///
-/// \param id          canonical number of the arc (T = Pack: one per lane)
+/// \param id          canonical index of the arc (T = Pack: one per lane)
 /// \param first_draw  the draws first_draw … first_draw + haar_draws<N> − 1 are consumed
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> haar_rotation(const Stream& stream, const word_of_t<T>& id,

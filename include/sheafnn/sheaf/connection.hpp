@@ -188,7 +188,7 @@ template <class Real>
       });
     }
   }
-  if (part != nullptr) part->sum(std::span<double>(r.values), {});  // of one number and zeros
+  if (part != nullptr) part->sum(std::span<double>(r.values), {});  // of one value and zeros
   return r;
 }
 
@@ -213,7 +213,7 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
-/// A control: O_uv is a random map of the family for every edge, whose number is the address.
+/// A control: O_uv is a random map of the family for every edge, whose index is the address.
 template <RestrictionMapFamily Family>
 [[nodiscard]] CellularSheaf<Family> random_edge_sheaf(Graph graph, const Stream& stream) {
   CellularSheaf<Family> r(std::move(graph));
@@ -224,7 +224,7 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
-/// A control: O_uv = T_uᵀT_v with a random frame T_u for every node, whose number is the address. The product of the transports
+/// A control: O_uv = T_uᵀT_v with a random frame T_u for every node, whose index is the address. The product of the transports
 /// around every cycle is I: a flat bundle.
 ///
 /// \tparam Family  of orthogonal maps

@@ -41,8 +41,8 @@ enum class FrameGauge : std::uint8_t {
 
 namespace sheafnn::detail {
 
-/// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is at least one number,
-/// and no number is negative.
+/// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is at least one value,
+/// and no value is negative.
 template <class Sizes>
 [[nodiscard]] Index first_largest(const Sizes& sizes) {
   const double bound = (1 - 1e-8) * sizes.maxCoeff();
@@ -233,7 +233,7 @@ class BasicLocalFrames {
     }
     return difference.norm() > 1e-13 * length;
   }
-  /// The nodes that are neither u nor members, by distance from u, then by number.
+  /// The nodes that are neither u nor members, by distance from u, then by index.
   [[nodiscard]] std::vector<Index> others_by_distance(Index u, const std::vector<Index>& members) const {
     std::vector<std::pair<double, Index>> others;
     auto next = members.begin();

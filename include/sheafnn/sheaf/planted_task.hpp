@@ -8,7 +8,7 @@
 /// the sum of its neighbours' vectors, transported into its own frame: argmax_k ⟨c_k, s_u⟩. The maps F are the truth;
 /// features hold columns from which they can be read, and x_u. With D = 1 a node may have several such vectors, which x_u
 /// holds; then the directions have as many coordinates. Labels do not depend on a node's own vector, and graphs not
-/// on labels. Every number is a pure function of the options.
+/// on labels. Every value is a pure function of the options.
 ///
 /// With a neighbour share p, labels y_u are drawn uniformly instead, and c_k stands for class k in every node's own frame.
 /// Node u's vector shows the class of one node t: with probability p a random neighbour, otherwise u itself:
@@ -131,7 +131,7 @@ template <int Size, RestrictionMapFamily Family>
   }
 }
 
-/// One vector per node: uniform on the unit sphere, for D = 1 an N(0, 1) number.
+/// One vector per node: uniform on the unit sphere, for D = 1 an N(0, 1) value.
 template <int D>
 [[nodiscard]] std::vector<Column<double, D>> planted_vectors(const PlantedOptions& o) {
   const Stream stream = generator_stream(o.seed, GeneratorPart::vectors);

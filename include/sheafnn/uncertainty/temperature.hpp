@@ -1,5 +1,5 @@
 /// \file
-/// Temperature scaling: one number T > 0 that recalibrates a classifier, p = softmax(z / T).
+/// Temperature scaling: one parameter T > 0 that recalibrates a classifier, p = softmax(z / T).
 ///
 /// Source: Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017, section 4.2.
 #pragma once

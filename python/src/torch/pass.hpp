@@ -273,7 +273,7 @@ struct Setting {
   bool wide = false;  ///< double, else float
   Index features = 1, classes = 1;
   std::map<std::string, std::string> options;
-  int device = -1;  ///< number of a CUDA device; -1: the CPU
+  int device = -1;  ///< index of a CUDA device; -1: the CPU
 };
 
 /// The architectures of one model in one precision.
