@@ -1,7 +1,7 @@
 /// \file
 /// Three networks on a generated graph with relations that are reliable or random. They are a Bayesian sheaf neural network,
 /// neural sheaf diffusion, and diffusion over the identity sheaf. Prints one table and draws quickstart.svg: validation
-/// losses, and the learned concentration of the edges beside the true one.
+/// losses, and the learned concentration of the edges next to the true one.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
@@ -107,7 +107,7 @@ Eigen::MatrixXd groups_of_edges(const std::vector<double>& truth, const std::vec
   return r;
 }
 
-/// Validation losses, and learned beside true concentrations, as an SVG.
+/// Validation losses, and learned and true concentrations, as an SVG.
 std::string picture(const Task& task, const std::vector<Comparison>& all) {
   const char* const colours[] = {"#0072b2", "#d55e00", "#7f7f7f"};
   explore::Script script(explore::several_panels, 400);

@@ -42,7 +42,7 @@ bool set_field(const std::string& flag, const std::string& text, Field& field) {
   }
 }
 
-/// Can an option of this type stand on the command line? Plans and lists of numbers or names cannot.
+/// Can an option of this type be given on the command line? Plans and lists of numbers or names cannot.
 template <class Field>
 inline constexpr bool has_text_flag =
     !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>> &&
@@ -119,7 +119,7 @@ inline void refuse_others(const CLI::App& group, const std::vector<std::string>&
   }
 }
 
-/// Checks that no option of a network or of its training was given beside --load, but those that predictions take.
+/// Checks that no option of a network or of its training was given with --load, except the options that predictions take.
 ///
 /// \param groups   of the command line, after parsing: options of networks, of their training and of what is held out
 /// \param options  further ones

@@ -53,7 +53,7 @@ inline void flush_output() {
 }
 
 /// Refuses empty arguments, which no option takes but --missing-labels. Where CLI11 expects an option, it takes an empty
-/// argument for the name of a group of options, at times without end.
+/// argument for the name of a group of options, sometimes endlessly.
 ///
 /// \throws std::runtime_error  naming its place
 inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {

@@ -87,7 +87,7 @@ template <class Tuple>
   });
 }
 
-/// What a training returns beside its figures.
+/// What a training returns besides its figures.
 struct Keep {
   bool model = false;       ///< the trained model
   bool prediction = false;  ///< its predictions of all nodes

@@ -94,7 +94,7 @@ class TrainingFolder {
       if (!argument.is_string()) bad();
       all.push_back(argument.get<std::string>());
     }
-    // Older trainings had another default, which only their settings tell.
+    // Older trainings had another default, which only their settings show.
     const auto settings = texts_of(path, json, "settings");
     const auto said = [&](const std::string& option) {
       return std::any_of(all.begin(), all.end(), [&](const std::string& argument) {

@@ -47,7 +47,7 @@ struct ScoreShape {
   }
 };
 
-/// Where the weights W and a of attention, and log σ, stand among the parameters of run 0.
+/// The positions of the weights W and a of attention, and of log σ, among the parameters of run 0.
 struct AttentionPlaces {
   Index weight = 0, vector = 0, log_scale = -1;
   Index heads = 1, width = 1, row = 0;  ///< K, g, h
@@ -130,8 +130,8 @@ template <class S>
 struct ScoreArrays {
   ScoreShape<S> shape;
   S *score, *share;
-  const S* noise;      ///< null: there is none
-  const S* log_scale;  ///< of run 0; null: there is none
+  const S* noise;      ///< null: none
+  const S* log_scale;  ///< of run 0; null: none
   Index parameter_stride;
   Divisor copies;
 
@@ -155,7 +155,7 @@ template <class S>
 struct Attend {
   ScoreArrays<S> scores;
   const S* node;     ///< s and t
-  bool transported;  ///< t stands in the place of the score
+  bool transported;  ///< t is stored in place of the score
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const ScoreShape<S>& shape = scores.shape;
@@ -219,7 +219,7 @@ struct AttendBackward {
   const Run* runs;
   const S* mean_bar;
   S* node_bar;   ///< s̄ of all heads, then room for t̄
-  S* scale_bar;  ///< derivative of log σ, per item; null: there is none
+  S* scale_bar;  ///< derivative of log σ, per item; null: none
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const ScoreShape<S>& shape = scores.shape;

@@ -96,7 +96,7 @@ __device__ void add_teams(const Teams<Kernel>& part, const PlaceOf<Kernel>& plac
   sum_lanes(part.lanes, sums);
   if (lane == 0 && !idle) part.kernel.end(place, sums);
 }
-/// `lanes` threads of a warp per item. Threads past the last item take part in the exchange, with zeros.
+/// `lanes` threads of a warp per item. Threads past the last item join the exchange with zeros.
 template <class Kernel>
 __device__ void run_block(const Teams<Kernel>& part, Index block) {
   using S = typename Kernel::Scalar;
@@ -310,7 +310,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     if (recording_ != nullptr) static_cast<void>(cudaGraphExecDestroy(recording_));
     recording_ = nullptr;
   }
-  /// The stream that everything runs on, or that waits for what ran beside it.
+  /// The stream that everything runs on, or that waits for what ran at the same time.
   [[nodiscard]] cudaStream_t stream() const noexcept { return main_->stream(); }
   void synchronise() { check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize", device_); }
 

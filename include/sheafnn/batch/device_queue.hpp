@@ -1,6 +1,6 @@
 /// \file
 /// DeviceQueue: a stream on a CUDA device, with a cuBLAS handle for the products in it. DeviceExecutor has one queue,
-/// and a second queue for work that runs beside the first.
+/// and a second queue for work that runs at the same time as the first.
 ///
 /// Unchecked: sizes, and pointers to memory of the device.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch {
 
-/// Makes a device the current one of this thread for a while.
+/// Makes a device the current device of this thread while it exists.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) : device_(device) {

@@ -113,7 +113,7 @@ struct DirectedDiffusion : NeighbourSums<TurnedTransports<Family, S>, S> {
 template <class Family, class S>
 using DirectedTeam = WalkTeam<DirectedDiffusion<Family, S>, S>;
 
-/// A matrix of each part; null: there are none. Both are the same one unless the imaginary part has weights of its own.
+/// A matrix of each part; null: none. Both are the same one unless the imaginary part has weights of its own.
 template <class S>
 struct PartMatrices {
   const S *real, *imaginary;  ///< of run 0

@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// What an equation reads beside Z, and how many weights it has.
+/// What an equation reads besides Z, and how many weights it has.
 template <class Equation>
 struct EquationReads {
   static constexpr bool mixes = kernels::mixes<Equation>, with_mixed = kernels::reads_mixed<Equation>,
@@ -63,13 +63,13 @@ struct ShareEquation : EquationReads<kernels::ResidualShare<S>> {
   }
 };
 
-/// The features that equations read beside Z; null where an equation does not read them.
+/// The features that equations read besides Z; null if an equation does not read them.
 template <class S>
 struct EquationInputs {
   const S *x = nullptr, *first = nullptr, *before = nullptr, *mixed = nullptr;
 };
 
-/// What an equation reads beside Z, at a node and some channels.
+/// What an equation reads besides Z, at a node and some channels.
 template <class Equation, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_values(const Equation& equation, const EquationInputs<S>& in,
                                                   const FeatureShape<S>& shape, const NodeChannels& at, Index run,

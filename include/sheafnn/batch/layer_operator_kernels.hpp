@@ -58,7 +58,7 @@ struct PredictColumns {
   Index edges;
   MeanMaps<Family, S> predicted;
   ColumnMaps<Family, S> maps;
-  const S* edge_weight;  ///< null: there are none
+  const S* edge_weight;  ///< null: none
   S *out, *edge_weight_out;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {

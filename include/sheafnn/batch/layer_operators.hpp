@@ -95,7 +95,7 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
       Base::table_;
 
  public:
-  /// Positions of parameters beside the layer's own: of maps, and of m edge weights.
+  /// Positions of parameters besides the layer's own: of maps, and of m edge weights.
   static constexpr std::size_t maps = 3, edge_weights = 4;
 
   /// \param parameters  of the layer, declared: A and B where the options have them, then ε

@@ -81,7 +81,7 @@ struct KeepMapDerivatives {
   View view;
   Index layer;
 
-  /// \param others  derivatives beside R̄
+  /// \param others  derivatives besides R̄
   template <class Map, int D, class... Others>
   SHEAFNN_HD void operator()(const Map& map, Index instance, const SquareMatrix<S, D>& rotation_bar,
                              const Others&... others) const {

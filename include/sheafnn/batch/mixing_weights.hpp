@@ -1,5 +1,5 @@
 /// \file
-/// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients. Also what
+/// A and B of a layer of a batch: where they are among the parameters, and the partial sums of their gradients. Also what
 /// the layer makes with them, Y = (I ⊗ A) X̃ Bᵀ.
 #pragma once
 

@@ -49,7 +49,7 @@ class BatchNetwork<Executor, ModelType>
     }
     parts_.noise = Array<Executor, S>(executor_, "noise", noise);
   }
-  /// Is anything of a model random, beside dropout?
+  /// Is anything of a model random, apart from dropout?
   [[nodiscard]] static bool draws(const Model& model) { return Parts::draws_of(model); }
 
  protected:

@@ -82,7 +82,7 @@ class NetworkOfParts {
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
   /// \param input_dropout, dropout  does any run drop features, hidden features?
-  /// \throws std::invalid_argument  an estimator that the posterior has not, or a network that only evaluates. Unchecked: the
+  /// \throws std::invalid_argument  an estimator that the posterior does not have, or a network that only evaluates. Unchecked: the
   ///                                runs, which BatchTrainer checks
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
     require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
@@ -118,7 +118,7 @@ class NetworkOfParts {
     evaluate(total, nothing, behind);
   }
 
-  /// Is anything of a model random, beside dropout?
+  /// Is anything of a model random, apart from dropout?
   [[nodiscard]] static constexpr bool draws(const Model&) noexcept { return Model::bayesian; }
 
  protected:
@@ -132,7 +132,7 @@ class NetworkOfParts {
   static constexpr void sum_more_gradients() noexcept {}
   /// KL terms of variables that layers draw.
   [[nodiscard]] static PartialRows layers_kl() noexcept { return {}; }
-  /// Is anything of these networks random, beside dropout?
+  /// Is anything of these networks random, apart from dropout?
   [[nodiscard]] static constexpr bool draws_something() noexcept { return Model::bayesian; }
   /// \throws std::invalid_argument  explicit noise for fewer copies than a pass draws
   static constexpr void check_noise(Index) noexcept {}

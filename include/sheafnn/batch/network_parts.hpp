@@ -28,7 +28,7 @@ namespace sheafnn::batch {
 
 namespace detail {
 
-/// What stands between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
+/// The layers between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
 /// options(model), the options of a SheafModel with such layers. It has layout(model) where model.layout() is no
 /// ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
 template <class Executor, class Model>
@@ -65,7 +65,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
   /// Does every layer compute its sheaf from its own input?
   static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family> && !given;
 
-  /// Is anything of a model random, beside dropout?
+  /// Is anything of a model random, apart from dropout?
   [[nodiscard]] static bool draws_of(const Model& model) {
     if constexpr (requires { Layer::draws(model); }) {
       return sampled || Layer::draws(model);
@@ -105,7 +105,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
 
   ModelOptions options;
   ModelLayout layout;
-  bool draws;             ///< is anything random, beside dropout?
+  bool draws;             ///< is anything random, apart from dropout?
   BatchGraphType& graph;  ///< common->graph
   FeatureShape<S> shape;
   Index sheaf_count;

@@ -85,7 +85,7 @@ struct NodeLearnerScratch {
 };
 
 /// Buffers and passes of one pair of all runs. It reads n × h values of each instance of a pass: of each copy, or one copy
-/// that stands for all.
+/// that serves all.
 template <class Executor, class S>
 class BatchNodeLearner {
  public:

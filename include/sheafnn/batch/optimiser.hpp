@@ -154,7 +154,7 @@ struct EndEpoch {
   PartialRows evaluation;
   const std::int32_t* failed;
   Index tensors;
-  EpochReport* history;  ///< `window` per run: epoch t stands at t mod window
+  EpochReport* history;  ///< `window` per run: epoch t is at t mod window
   Index window;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {

@@ -31,8 +31,8 @@ namespace sheafnn::batch {
 
 /// When the evaluation of an epoch runs. Results are the same.
 enum class EvaluationOrder {
-  automatic,  ///< beside the next training pass on small graphs
-  beside,     ///< beside the next training pass, with arrays of its own
+  automatic,  ///< during the next training pass on small graphs
+  beside,     ///< during the next training pass, with arrays of its own
   in_turn     ///< before the next training pass
 };
 
@@ -223,7 +223,7 @@ class BatchTrainer {
   [[nodiscard]] Index samples(Index TrainOptions::*count) const {
     return Network::draws(first_) ? trainings_.front().options.*count : 1;
   }
-  /// Does a device have room for an evaluation beside a training pass?
+  /// Does a device have room for an evaluation during a training pass?
   [[nodiscard]] bool small(const GraphOf<Model>& graph) const {
     return samples(&TrainOptions::samples) <= detail::samples_at_once(first_, graph, count_);
   }
@@ -344,7 +344,7 @@ class BatchTrainer {
   const Model& first_;
   Index count_;
   bool recordable_;
-  bool beside_;  ///< evaluations run beside training passes, in a network of their own
+  bool beside_;  ///< evaluations run during training passes, in a network of their own
   BatchNetwork<Executor, Model> network_;
   std::optional<BatchNetwork<Executor, Model>> evaluation_;
   detail::BatchAdam<Executor, S> adam_;

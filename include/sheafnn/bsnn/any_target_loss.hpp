@@ -29,7 +29,7 @@ enum class TargetLoss : std::uint8_t {
   multilabel,  ///< 0 and 1: Multilabel
   ordinal      ///< ordered classes, one per node: Ordinal
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(TargetLoss) {
   return std::array{"squared", "gaussian", "poisson", "multilabel", "ordinal"};
 }

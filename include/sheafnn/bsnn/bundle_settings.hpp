@@ -20,7 +20,7 @@ namespace sheafnn {
 
 /// The graph of a setting.
 enum class BundleSetting : std::uint8_t { roman_empire, amazon_ratings, minesweeper, tolokers, questions };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(BundleSetting) {
   return std::array{"roman-empire", "amazon-ratings", "minesweeper", "tolokers", "questions"};
 }

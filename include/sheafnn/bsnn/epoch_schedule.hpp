@@ -4,7 +4,7 @@
 ///
 ///   - The embeddings of both, with and without dropout, come from one walk over the features. A posterior that depends on
 ///     no embeddings is computed once.
-///   - On small graphs the evaluation may run beside the training pass on its own network, or everything may run on one
+///   - On small graphs the evaluation may run during the training pass, on its own network, or everything may run on one
 ///     thread. The schedule takes what was fastest in the last epochs.
 ///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.
 ///
@@ -143,7 +143,7 @@ class EpochSchedule<Model> {
   }
   struct Variant {
     Execution execution;  ///< threads of the loops
-    bool side_by_side;    ///< whether the evaluation runs beside the training pass
+    bool side_by_side;    ///< does the evaluation run during the training pass?
   };
   [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const GraphOf<Model>& graph,
                                                          Execution execution) {
@@ -159,7 +159,7 @@ class EpochSchedule<Model> {
   std::vector<Variant> variants_;
   FastestVariant fastest_;
   Network<Model> network_;
-  std::optional<Network<Model>> second_network_;  ///< for evaluations beside a training pass
+  std::optional<Network<Model>> second_network_;  ///< for evaluations during a training pass
   Variant variant_ = variants_.front();
   Clock::time_point start_{};
 };

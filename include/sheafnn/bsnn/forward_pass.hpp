@@ -57,7 +57,7 @@ struct ForwardPass {
   bool training = false;
   /// Keep what backward() reads in an evaluation as well.
   bool keep = false;
-  /// May the network overwrite features_after(), the sheaves and what their learner reads, when training needs them no more? It
+  /// May the network overwrite features_after(), the sheaves and what their learner reads, once training no longer needs them? It
   /// then takes less memory. Training sets this, but for losses of pairs of nodes.
   bool overwrites = false;
   double input_dropout = 0;  ///< of features, in [0, 1); training only

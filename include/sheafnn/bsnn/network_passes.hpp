@@ -39,7 +39,7 @@ class NetworkPasses {
   [[nodiscard]] const GraphOf<Model>& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
-  /// Is anything random, beside dropout?
+  /// Is anything random, apart from dropout?
   [[nodiscard]] bool draws() const noexcept {
     if constexpr (requires { steps_.draws(); }) {
       return steps_.draws();

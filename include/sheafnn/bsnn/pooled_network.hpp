@@ -176,7 +176,7 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] Execution execution() const noexcept { return execution_; }
   void set_execution(Execution execution) noexcept { execution_ = execution; }
-  /// Is anything random, beside dropout?
+  /// Is anything random, apart from dropout?
   [[nodiscard]] bool draws() const {
     const layers::LayerSetting setting = model_.node_model().layer_setting();
     return detail::NetworkParts<NodeModel>::is_sampled ||

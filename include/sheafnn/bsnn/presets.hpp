@@ -42,7 +42,7 @@ enum class Preset : std::uint8_t {
   large,         ///< from 10000 nodes
   dense          ///< below 10000 nodes, not homophilic, mean degree of 10 or more: pages that link to many others
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(Preset) {
   return std::array{"small", "citation", "heterophilic", "large", "dense"};
 }

@@ -134,7 +134,7 @@ inline void validate(const TrainOptions& options) {
 
 /// Why a training ended: its last epoch, no better epoch for `patience` epochs, or on_epoch.
 enum class StopReason { epochs, patience, callback };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(StopReason) { return std::array{"epochs", "patience", "callback"}; }
 
 /// The result of a training. The model ends with the parameters of the best epoch.

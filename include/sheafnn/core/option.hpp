@@ -1,5 +1,5 @@
 /// \file
-/// How an option is declared: once, beside the struct that has it. A struct of options has a function
+/// How an option is declared: once, next to the struct that has it. A struct of options has a function
 ///
 ///     template <class Visit, OptionsOf<TrainOptions>... Options>
 ///     void for_each_option(const Visit& visit, Options&... options) {

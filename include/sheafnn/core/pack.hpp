@@ -84,7 +84,7 @@ inline constexpr bool one_by_one = false;
 
 namespace sheafnn::math {
 
-/// Result of comparing two packs: one truth value per lane, for select().
+/// Result of comparing two packs: one boolean per lane, for select().
 template <class T, int W>
 struct PackMask {
   using Chunk = decltype(typename detail::VectorOf<T, W>::type{} < typename detail::VectorOf<T, W>::type{});

@@ -83,7 +83,7 @@ SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, I
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread.
 ///
-/// \param execution  how many threads may take part
+/// \param execution  how many threads may work
 /// \param count    number of indices; there are no ranges if it is 0 or negative
 /// \param grain    Unchecked: at least 1. Ranges start at multiples of it, and no thread gets fewer indices. With too little
 ///                 work fewer threads run, and with one thread the body is simply called

@@ -43,7 +43,7 @@ template <class T>
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// A word in lower case (of ASCII) without the characters that stand between its parts: node_id and NodeId are
+/// A word in lower case (of ASCII) without the characters between its parts: node_id and NodeId are
 /// nodeid.
 [[nodiscard]] inline std::string plain_word(std::string_view text) {
   std::string r;

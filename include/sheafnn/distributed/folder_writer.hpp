@@ -83,7 +83,7 @@ namespace detail {
   return r;
 }
 
-/// Rows of ranges of nodes, range by range: all ranks know how many arcs stand before theirs. Writes indptr.npy and the
+/// Rows of ranges of nodes, range by range: all ranks know how many arcs come before theirs. Writes indptr.npy and the
 /// pieces of indices.npy, which is made when its length is known.
 class RowWriter {
  public:

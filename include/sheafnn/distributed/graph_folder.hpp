@@ -7,7 +7,7 @@
 ///     features.npy  N × p   dense features, or, as CSR arrays, features_indptr.npy, features_indices.npy and
 ///                           features_values.npy with the number of columns as the only number of features_columns.npy
 ///     labels.npy    N       −1 where unknown
-///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values, 0 or 1; the last two may be missing
+///     train_mask.npy, val_mask.npy, test_mask.npy   N booleans, 0 or 1; the last two may be missing
 ///     parts.npy, original.npy                       of a folder of partition_folder() (folder_partition.hpp)
 ///
 /// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides the number of parts, else

@@ -108,7 +108,7 @@ class PartNodes {
   std::vector<std::pair<Index, std::int32_t>> local_;
 };
 
-/// Indices in the whole graph of a part's arcs: arcs of owned nodes stand in their rows, arcs that enter the part in
+/// Indices in the whole graph of a part's arcs: arcs of owned nodes are in their rows, arcs that enter the part in
 /// `number`.
 inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<const HaloArc> entering,
                         std::span<const Index> number, const Graph& graph, PartNumbers& numbers) {

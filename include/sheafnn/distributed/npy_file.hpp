@@ -46,13 +46,13 @@ class NpyFile {
 
   /// Rows first … first + count − 1. \tparam T  double, float or std::int64_t
   ///
-  /// \throws std::runtime_error     an element that T cannot stand for, or a file that cannot be read
+  /// \throws std::runtime_error     an element that T cannot represent, or a file that cannot be read
   /// \throws std::invalid_argument  a range that the array does not have
   template <class T>
   [[nodiscard]] std::vector<T> read(Index first, Index count) {
     return array(first, count).template values<T>();
   }
-  /// The same for indices of nodes, columns or the like. \throws std::runtime_error  also: truth values
+  /// The same for indices of nodes, columns or the like. \throws std::runtime_error  also: booleans
   [[nodiscard]] std::vector<std::int64_t> read_numbers(Index first, Index count) {
     return array(first, count).numbers();
   }

@@ -23,7 +23,7 @@
 
 namespace sheafnn::distributed {
 
-/// Work of a node beside its arcs, in arcs.
+/// Work of a node besides its arcs, measured in arcs.
 inline constexpr Index node_work = 4;
 
 /// Owners of the nodes of a graph.

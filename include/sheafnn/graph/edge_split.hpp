@@ -173,7 +173,7 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
   for (Index t = first; t < first + count; ++t) set.push_back(static_cast<std::int32_t>(t));
 }
 
-/// Everything but what links have besides: graph, edges, pairs and the sets of the split in turn.
+/// Everything that links share with other targets: graph, edges, pairs and the sets of the split in turn.
 [[nodiscard]] inline EdgeTargets targets_of(const Graph& graph, std::span<const std::int32_t> labels,
                                             Index class_count, const EdgeSplitOptions& options,
                                             bool keep_targets) {

@@ -30,7 +30,7 @@ enum class FeatureTreatment : std::uint8_t {
   columns,    ///< every column as befits its values: see FeatureColumn::Kind
   none        ///< as they are
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FeatureTreatment) {
   return std::array{"automatic", "rows", "columns", "none"};
 }
@@ -120,7 +120,7 @@ struct FeatureColumn {
   }
 };
 
-/// See the file comment. Columns that are treated alike stand together, as a run.
+/// See the file comment. Adjacent columns with the same treatment form a run.
 class FeaturePlan {
  public:
   /// Consecutive columns with the same treatment.

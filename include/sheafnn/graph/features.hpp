@@ -54,8 +54,8 @@ enum class MissingValues : std::uint8_t {
 };
 
 /// Sparse n × p matrix (CSR): row u holds the non-zero features of node u, columns increasing.
-/// Dense matrices are stored the same way; their zeros are left out. Behind the columns of the table may stand indicators
-/// of missing values (indicators()), which count among columns(). Missing values themselves are not stored.
+/// Dense matrices are stored the same way; their zeros are left out. After the columns of the table there may be indicators of
+/// missing values (indicators()), which count among columns(). Missing values themselves are not stored.
 class NodeFeatures {
  public:
   NodeFeatures() = default;

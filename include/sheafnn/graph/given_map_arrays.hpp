@@ -1,5 +1,5 @@
 /// \file
-/// GivenMapArrays: the maps of a given sheaf as plain arrays, beside the dataset with their graph. Also the arrays of
+/// GivenMapArrays: the maps of a given sheaf as plain arrays, apart from the dataset with their graph. Also the arrays of
 /// labelled and signed edges.
 /// Source: math: "Convolutions on given sheaves".
 #pragma once

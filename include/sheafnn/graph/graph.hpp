@@ -38,7 +38,7 @@ class Graph {
   Graph() = default;
 
   /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped
-  /// and counted. listed() tells the directions.
+  /// and counted. listed() returns the directions.
   ///
   /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or 2³⁰ edges
   ///                                or more

@@ -49,7 +49,7 @@ struct GraphSet {
 ///
 /// \throws std::invalid_argument  no features; a wrong number of rows, labels, targets or names; both labels and targets or
 ///                                neither; a label out of range. Or folds that overlap or have graphs out of range, folds
-///                                beside splits, or bad splits
+///                                together with splits, or bad splits
 inline void validate(const GraphSet& set) {
   const Index n = set.graph.node_count(), graphs = set.graph_count();
   require(n > 0, "nodes", n, "a set needs at least one graph of one node");

@@ -33,7 +33,7 @@
 
 namespace sheafnn {
 
-/// The texts that stand for an unknown label, beside an empty one and -1; every other text is a class then, also NA or
+/// The texts that mean an unknown label, besides an empty text and -1; every other text is then a class, also NA or
 /// nan. Without a value, no text is unknown, and words that mean a missing value are refused.
 using MissingLabels = std::optional<std::vector<std::string>>;
 

@@ -32,7 +32,7 @@ enum class NegativeSampling {
   uniform,  ///< all alike
   degree    ///< a node in proportion to its degree
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(NegativeSampling) { return std::array{"uniform", "degree"}; }
 
 /// Pairs of n nodes that are not excluded.

@@ -1,7 +1,7 @@
 /// \file
 /// SelectedGraphs: some of the graphs of a disjoint union (Graph::set_graphs()) as a union of their own. Its nodes and arcs
 /// keep the addresses of random numbers that they have in the whole (graph/graph_part.hpp). So draws for a graph do not
-/// depend on the graphs beside it.
+/// depend on the other graphs.
 #pragma once
 
 #include <cstdint>

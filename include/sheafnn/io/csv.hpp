@@ -1,7 +1,7 @@
 /// \file
 /// Delimited text: records of fields as RFC 4180 describes them, read with file and line for messages, and written.
 ///
-/// Fields are separated by one character, which a first line such as sep=; may tell. A field in double quotes may
+/// Fields are separated by one character, which a first line such as sep=; may declare. A field in double quotes may
 /// hold separators, line ends and, doubled, double quotes; blanks around a field without quotes do not belong to
 /// it. Lines end as on Unix or Windows; empty lines are skipped, and so is a byte order mark. The text has to be
 /// UTF-8.
@@ -30,7 +30,7 @@ using sheafnn::detail::utf8_length;
 
 /// The separator: the comma, semicolon or tab, whichever occurs most often outside quotes. It is counted in the first line
 /// that is neither blank nor, by its first character, a comment. If the line has no such character, the separator is the
-/// blank if `blanks` is set and a blank stands between other characters. Otherwise it is the comma.
+/// blank if `blanks` is set and a blank occurs between other characters. Otherwise it is the comma.
 [[nodiscard]] inline char guess_separator(std::string_view text, std::string_view comments = "",
                                           bool blanks = false) noexcept {
   constexpr std::string_view candidates = ",;\t", space = " \t\r";
@@ -241,7 +241,7 @@ class CsvReader {
   std::vector<std::string> fields_;
 };
 
-/// A field as it stands in a comma-separated file: in quotes where it has to. Takes any text.
+/// A field as a comma-separated file has it: in quotes where necessary. Takes any text.
 [[nodiscard]] inline std::string csv_field(std::string_view text) {
   const bool blanks = !text.empty() && (text.front() == ' ' || text.back() == ' ');
   if (!blanks && !text.empty() && text.find_first_of(",;\t\"\r\n") == std::string_view::npos)

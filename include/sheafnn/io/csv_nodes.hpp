@@ -62,7 +62,7 @@ inline constexpr std::pair<std::string_view, int> set_words[] = {{"train", 0},
                                                                  {"val", 1},
                                                                  {"test", 2}};
 
-/// Whether a column of nodes or edges tells their types: type, Type, TYPE and the like, by plain_word().
+/// Whether a column of nodes or edges has their types: type, Type, TYPE and the like, by plain_word().
 [[nodiscard]] inline bool is_type_column(std::string_view name) { return plain_word(name) == "type"; }
 /// Refuses a second column of types. \throws std::runtime_error  always
 [[noreturn]] inline void refuse_second_types(const std::string& where, const std::string& first,

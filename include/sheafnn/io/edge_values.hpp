@@ -24,7 +24,7 @@
 
 namespace sheafnn::io::detail {
 
-/// Which columns of an edge list, or keys of an archive, tell more than the edges.
+/// Which columns of an edge list, or keys of an archive, contain more than the edges.
 struct EdgeColumnRules {
   bool types = false;           ///< column type, key edge_types: types of the edges
   std::string labels, targets;  ///< names of a column or key of labels, or else of numbers; empty: not read
@@ -37,7 +37,7 @@ struct EdgeColumnRules {
   }
 };
 
-/// What these columns tell.
+/// What these columns contain.
 struct EdgeColumns {
   std::vector<std::string> type_names;   ///< sorted
   std::vector<std::int32_t> labels;      ///< m, −1 where unknown; empty: there is no such column
@@ -54,9 +54,9 @@ struct PairTexts {
   std::function<std::string(std::size_t)> other;  ///< where another one is: "in line 3"
 };
 
-/// What every edge has of what its pairs tell.
+/// The value of every edge from the values of its pairs.
 ///
-/// \param of_pairs  one value for each pair \param unknown  an edge of which no pair tells a value
+/// \param of_pairs  one value for each pair \param unknown  the value of an edge whose pairs have none
 /// \throws std::runtime_error  an edge with two values
 template <class T, class Known>
 [[nodiscard]] std::vector<T> values_of_edges(const Graph& graph, const PairTexts& texts,

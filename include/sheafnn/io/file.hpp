@@ -208,7 +208,7 @@ class OpenFile {
 ///
 /// \throws MissingFile         no such file
 /// \throws std::runtime_error  it is a folder or device, cannot be read, is larger than the memory, or changed during the
-///                             reading (as its size and time tell)
+///                             reading (by its size and time)
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
@@ -276,7 +276,7 @@ namespace detail {
   return std::error_code(errno, std::generic_category()).message();
 }
 
-/// A name beside `path` for what is not finished.
+/// A name in the folder of `path` for an unfinished file.
 [[nodiscard]] inline std::filesystem::path temporary_path(std::filesystem::path path) {
   path += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
   return path;

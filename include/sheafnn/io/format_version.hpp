@@ -30,7 +30,7 @@ inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write
 /// \param file     its name, for messages
 /// \param version  that the file names
 /// \param known    the latest that this program reads
-/// \param writer   version of the library that wrote it, if the file tells
+/// \param writer   version of the library that wrote it, if the file names it
 /// \throws std::runtime_error  naming both versions
 inline void require_known_version(std::string_view file, Index version, Index known, std::string_view writer = {}) {
   if (version >= 1 && version <= known) return;

@@ -50,7 +50,7 @@ struct NodeTags {
   std::vector<std::string> texts = {};     ///< of the numbers 0, 1, …; empty: tags are their indices
 };
 
-/// Numbers that stand beside the tags.
+/// Numeric columns next to the tags.
 struct NodeAttributes {
   NodeFeatures values = {};             ///< n rows, or none
   std::vector<std::string> names = {};  ///< of the columns but indicators, or empty: unknown

@@ -41,7 +41,7 @@ class MappedArray {
   [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
   [[nodiscard]] std::size_t dimensions() const noexcept { return header_.shape.size(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Are its elements whole numbers or truth values?
+  /// Are its elements integers or booleans?
   [[nodiscard]] bool whole() const noexcept { return header_.kind != 'f'; }
 
   /// Element i of any type.
@@ -99,7 +99,7 @@ class MappedArray {
   MappedFile file_;
 };
 
-/// A mapped array of truth values, or of whole numbers. Unchecked: as MappedArray, and that numbers are below 2⁶³.
+/// A mapped array of booleans or integers. Unchecked: as MappedArray, and that integers are below 2⁶³.
 class MappedMask : public MappedArray {
  public:
   /// \throws std::runtime_error  as MappedArray, or an array of fractions
@@ -113,7 +113,7 @@ class MappedMask : public MappedArray {
 /// A mapped array of indices of nodes, columns or the like. Unchecked: as MappedMask.
 class MappedNumbers : public MappedMask {
  public:
-  /// \throws std::runtime_error  as MappedMask, or truth values
+  /// \throws std::runtime_error  as MappedMask, or booleans
   explicit MappedNumbers(const std::filesystem::path& path) : MappedMask(path) {
     detail::refuse_truth_values(name(), header());
   }

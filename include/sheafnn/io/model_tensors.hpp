@@ -4,7 +4,7 @@
 /// Tensors carry the parameters' names and out × in shapes. The metadata map holds the kind of model ("model": bsnn, nsd,
 /// and the other names of bsnn/network_options.hpp) and the family ("maps"). It also holds the stalk dimension
 /// ("stalk_dimension") and every field of the options as text. "format_version" says how to read it (format_version.hpp),
-/// "sheafnn_version" who wrote it. What is beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes
+/// "sheafnn_version" who wrote it. Other entries, such as figures of the learned sheaf (sheaf_use_text.hpp), changes
 /// no model.
 #pragma once
 

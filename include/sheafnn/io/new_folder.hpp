@@ -1,5 +1,5 @@
 /// \file
-/// NewFolder: a folder that is written beside its name, and renamed when all of its files are on the disk.
+/// NewFolder: a folder that is written under a temporary name, and renamed when all of its files are on disk.
 #pragma once
 
 #include <cerrno>

@@ -42,7 +42,7 @@ class OgbTable {
     return std::filesystem::exists(file_of(name), error);
   }
 
-  /// Moves to the next line; false at the end. \throws std::runtime_error  it has not `columns` fields
+  /// Moves to the next line; false at the end. \throws std::runtime_error  it does not have `columns` fields
   [[nodiscard]] bool next(Index columns) {
     if (!lines_.next()) return false;
     fields_ = split_fields(lines_.line(), ',');
@@ -194,7 +194,7 @@ void check_ogb_shape(const Array& array, Index rows, Index columns) {
   }
   return std::to_string(static_cast<std::int64_t>(label));
 }
-/// The file of the labels beside data.npz, or none.
+/// The file of labels next to data.npz, or none.
 [[nodiscard]] inline std::optional<std::filesystem::path> ogb_label_file(const std::filesystem::path& raw) {
   std::error_code error;
   std::filesystem::path r = raw / "node-label.npz";

@@ -3,7 +3,7 @@
 /// into memory. Tables and archives are read in pieces.
 ///
 /// Arcs are distributed to files of ranges of sources, each of which is then sorted in memory. Their temporary files take 8
-/// bytes an arc, beside the new folder.
+/// bytes an arc, besides the new folder.
 #pragma once
 
 #include <algorithm>
@@ -139,7 +139,7 @@ void for_ogb_edges(const std::filesystem::path& raw, const NpzArchive* archive, 
   check_ogb_shape(from, 2, -1);
   const Index edges = from.shape()[1];
   const auto end = [&](Index edge, std::int64_t node) { return ogb_end(from.where(), edge, node, n); };
-  if (from.fortran_order()) {  // the ends of an edge stand beside each other
+  if (from.fortran_order()) {  // the ends of an edge are adjacent
     for (Index first = 0; first < edges;) {
       const std::vector<std::int64_t> ends = from.next(2 * ogb_piece).numbers();
       for (std::size_t k = 0; k < ends.size(); k += 2, ++first) pair(end(first, ends[k]), end(first, ends[k + 1]));

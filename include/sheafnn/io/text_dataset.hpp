@@ -138,7 +138,7 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   if (!table.names.empty()) return {table.file, table.names};
   return {table.file.empty() ? files.features.string() : table.file, n};
 }
-/// \param columns  what columns of the edge list tell, where they are read
+/// \param columns  what columns of the edge list contain, if they are read
 [[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n,
                                            const TextOptions& options, EdgeColumns& columns) {
   if (options.reads_edge_columns()) {

@@ -49,7 +49,7 @@ struct AttentionHead {
   Index heads, number;
   S* score;        ///< e
   S* share;        ///< of attend(); backward() leaves the derivative of s + t
-  const S* noise;  ///< ε; null: there is none
+  const S* noise;  ///< ε; null: none
   S scale;         ///< σ
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S& share_at(Index i) const { return share[i * heads + number]; }

@@ -20,12 +20,12 @@ namespace sheafnn::layers {
 
 /// Which learner of a bundle's rotations: see bundle_learner.hpp.
 enum class BundleLearnerKind : std::uint8_t { mlp, sage, sage_residual };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(BundleLearnerKind) { return std::array{"mlp", "sage", "sage-residual"}; }
 
 /// How diffused features are mixed: see bundle_layer.hpp.
 enum class BundleMixing : std::uint8_t { linear, feed_forward };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(BundleMixing) { return std::array{"linear", "feed-forward"}; }
 
 /// Sizes of a learner.

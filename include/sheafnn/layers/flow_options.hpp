@@ -36,7 +36,7 @@ enum class FlowMethod {
   runge_kutta,     ///< the classical method of order 4, equal steps
   euler            ///< order 1, equal steps
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FlowMethod) { return std::array{"dormand-prince", "runge-kutta", "euler"}; }
 
 /// What a flow throws whose steps do not reach X(T).

@@ -21,7 +21,7 @@ enum class HypergraphLaplacian : std::uint8_t {
   published,  ///< the matrix formula of the paper, with scalar degrees and the identity on scaled features
   nonlinear   ///< the graph Laplacian of each hyperedge's most discrepant pair (SheafHyperGCN)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphLaplacian) {
   return std::array{"linear", "published", "nonlinear"};
 }
@@ -31,7 +31,7 @@ enum class HypergraphUpdate : std::uint8_t {
   plain,    ///< X' = ELU(Y − ΔY + b), in the last layer without ELU, as published
   residual  ///< X' = (1 + tanh ε) ∘ X − ELU(ΔY + b), as the layers of networks on graphs
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphUpdate) { return std::array{"plain", "residual"}; }
 
 /// What the sheaf learner reads of the embeddings (d × f per node) of a node and a hyperedge.
@@ -39,7 +39,7 @@ enum class HypergraphLearner : std::uint8_t {
   concatenation,  ///< all coordinates, 2h values
   averaged        ///< the means over the d stalk coordinates, 2f values, as published
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphLearner) { return std::array{"concatenation", "averaged"}; }
 
 /// What a learner of this kind reads: the mean is a sum whose weights have the factor 1/d. Takes any kind.

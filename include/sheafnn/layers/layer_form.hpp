@@ -1,6 +1,6 @@
 /// \file
-/// LayerForm: which equation the layers of a network have, and AttentionOptions and DirectedOptions, what attention layers and
-/// directed layers have besides. Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves"
+/// LayerForm: which equation the layers of a network have. AttentionOptions and DirectedOptions: the additional options of
+/// attention layers and directed layers. Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves"
 /// (3.50), "Directed sheaves" (3.54).
 #pragma once
 
@@ -25,7 +25,7 @@ enum class LayerForm {
   copresheaf,   ///< X' = X + ELU((I ⊗ A) m Bᵀ + b), m the mean of the neighbours' ρ X
   directed  ///< X' = (1 + tanh ε) ∘ X − act(Δ Y), X complex, Δ with a phase for the direction of every arc
 };
-/// Their texts, in the order of the enumeration.
+/// Their names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(LayerForm) {
   return std::array{"diffusion", "convolution", "wave", "attention", "copresheaf", "directed"};
 }

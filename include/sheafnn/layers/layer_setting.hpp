@@ -1,5 +1,5 @@
 /// \file
-/// LayerSetting: what the layers of a network are made from, beside their graph and the shape of its features.
+/// LayerSetting: what the layers of a network are made from, besides their graph and the shape of its features.
 #pragma once
 
 #include "sheafnn/core/config.hpp"

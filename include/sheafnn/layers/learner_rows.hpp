@@ -1,7 +1,7 @@
 /// \file
 /// LearnerRows: derivatives of the outputs of a sheaf learner's first layer, a row for every edge, and their sums at nodes.
 /// A row has the values of the arc u→v (u < v), then of its reverse, filled up to a multiple of four. Derivatives of the logits
-/// of edge weights stand elsewhere, two for every edge.
+/// of edge weights are stored separately, two for every edge.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ namespace sheafnn::layers {
 
 /// The options of a score; see the file comment.
 enum class PairScore { dot, bilinear, energy };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(PairScore) { return std::array{"dot", "bilinear", "energy"}; }
 
 /// Sizes of scores.

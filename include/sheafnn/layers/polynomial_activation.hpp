@@ -1,5 +1,5 @@
 /// \file
-/// FilterActivation: what a polynomial diffusion layer does to Z = p(L̂) Y − (α/λ_max) ΔY once it is there,
+/// FilterActivation: what a polynomial diffusion layer does with Z = p(L̂) Y − (α/λ_max) ΔY,
 ///
 ///     Z += α X (or α Y),   X' = (1 + tanh ε) ∘ X − ELU(Z),
 ///

@@ -35,7 +35,7 @@ enum class PolynomialBasis {
   gegenbauer,  ///< C_k^λ
   jacobi       ///< P_k^(α, β)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(PolynomialBasis) {
   return std::array{"none", "chebyshev", "chebyshev-second", "chebyshev-third", "chebyshev-fourth",
                     "chebyshev-interpolation", "legendre", "gegenbauer", "jacobi"};
@@ -46,7 +46,7 @@ enum class PolynomialCoefficients {
   convex,  ///< w = softmax(θ)
   free     ///< w = θ
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(PolynomialCoefficients) { return std::array{"convex", "free"}; }
 
 /// The high-pass term that is added to a filter, with a learned factor α.
@@ -55,7 +55,7 @@ enum class HighPassSkip {
   input,  ///< α (X − ΔY/λ_max)
   mixed   ///< α (Y − ΔY/λ_max)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HighPassSkip) { return std::array{"off", "input", "mixed"}; }
 
 /// Largest degree of a filter.

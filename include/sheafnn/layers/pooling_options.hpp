@@ -15,7 +15,7 @@ enum class Pooling {
   attention,  ///< Σ_u α_u x_u, α the softmax of the scores ⟨a, x_u⟩ over the nodes, a learned
   harmonic  ///< norms of each channel after low passes of the last layer's sheaf, which approach the projection on H⁰
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(Pooling) {
   return std::array{"sum", "mean", "max", "attention", "harmonic"};
 }

@@ -21,7 +21,7 @@ enum class LearnerInput : std::uint8_t {
   /// both directions of an edge.
   summed_published
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(LearnerInput) {
   return std::array{"concatenation", "summed", "summed-published"};
 }

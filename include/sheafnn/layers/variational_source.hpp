@@ -100,7 +100,7 @@ class VariationalSource {
   }
   /// Z, which the learner reads.
   [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
-  /// The next finish_backward() goes back from these derivatives of Z as well, n × h without gaps, which stay till then.
+  /// The next finish_backward() also starts from these derivatives of Z, n × h without gaps, which must live until then.
   void add_to_input_bar(const S* bar) noexcept { more_input_bar_ = bar; }
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.

@@ -78,7 +78,7 @@ namespace sheafnn::layers {
 /// How weight decay acts. As an L2 term, λ · value is added to the gradient. Decoupled from the gradient (AdamW; Loshchilov,
 /// Hutter 2019), value −= rate · λ · value.
 enum class WeightDecay : std::uint8_t { l2, decoupled };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(WeightDecay) { return std::array{"l2", "decoupled"}; }
 
 /// Moments of every parameter, and the number of steps taken.

@@ -32,7 +32,7 @@ enum class DeviationSource : std::uint8_t {
   arcs_and_means,  ///< it predicts a mean deviation as well
   labels           ///< one spread for all edges with the same label, a parameter; the centre is the given map
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(DeviationSource) { return std::array{"arcs", "arcs-and-means", "labels"}; }
 
 /// Labels of edges, 0 … count − 1.

@@ -81,7 +81,7 @@ class GivenMaps {
     }
     return true;
   }
-  /// \throws std::invalid_argument  an arc of the part that the whole has not
+  /// \throws std::invalid_argument  an arc of the part that the whole does not have
   static void check_arcs(const Graph& graph, const Graph& whole, std::string_view sheaf);
 
   std::shared_ptr<const Sheaves> sheaves_;

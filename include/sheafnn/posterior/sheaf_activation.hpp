@@ -24,7 +24,7 @@ namespace sheafnn {
 
 /// See the top of this file.
 enum class SheafActivation : std::uint8_t { tanh, identity, elu, attention, residual, exponential };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(SheafActivation) {
   return std::array{"tanh", "identity", "elu", "attention", "residual", "exponential"};
 }

@@ -24,7 +24,7 @@
 ///     kl(parameters), kl_backward(parameters, weight, gradient)   KL(q ‖ prior); adds weight times its derivative
 ///     mean(parameters, map)                                 the distribution's location
 ///
-/// A posterior may name parts of its parameters that users want to see beside the mean, a concentration or a standard
+/// A posterior may name parts of its parameters that users want to see besides the mean, a concentration or a standard
 /// deviation: `static constexpr std::array spread_parameters = {ParameterRange{"kappa", 9, 1}};`. They are what
 /// posterior_parameters() reads out; of a posterior without it, all parameters as "parameters".
 ///

@@ -70,7 +70,7 @@ class MixtureComponents {
   virtual void drop(std::size_t k) = 0;
 };
 
-/// What a fit has beside its components, which are in MixtureComponents.
+/// What a fit has besides its components, which are in MixtureComponents.
 struct MixtureEstimate {
   std::vector<double> shares;            ///< w_k
   std::vector<double> responsibilities;  ///< r_ik, sample by sample

@@ -14,7 +14,7 @@
 
 namespace sheafnn::rotation {
 
-/// How samples of D are fitted: specialised beside the functions that do it (cayley_fit.hpp, leon_fit.hpp,
+/// How samples of D are fitted: specialised next to the functions that do it (cayley_fit.hpp, leon_fit.hpp,
 /// matrix_fisher_fit.hpp, matrix_bingham_fit.hpp, isotropic_gaussian_fit.hpp, angular_central_gaussian_fit.hpp).
 template <class D>
 struct Fitting;

@@ -83,7 +83,7 @@ template <class T>
   return select(positive, risen / select(positive, x, T(1)), T(1));
 }
 
-/// What the images at ω + 2πk are beside the one at ω: with a_k = 2πkω/t, u_k + d_k = 2e^{−2π²k²/t} cosh a_k and
+/// The ratio of the images at ω + 2πk to the image at ω: with a_k = 2πkω/t, u_k + d_k = 2e^{−2π²k²/t} cosh a_k and
 /// u_k − d_k = 2e^{−2π²k²/t} sinh a_k.
 template <class T>
 struct HeatImages {

@@ -47,7 +47,7 @@ struct SymmetricFrame {
   }
 };
 
-/// What the distribution has beside its density up to a constant.
+/// What the distribution has besides its density up to a constant.
 template <int N>
 struct MatrixBinghamOperations {
   MatrixBinghamNormaliser<N> normaliser;

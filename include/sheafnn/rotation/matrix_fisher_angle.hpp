@@ -94,7 +94,7 @@ struct AngleLaw<rotation::MatrixFisherDistribution<N, Scalar>> {
 namespace sheafnn::rotation {
 
 /// angle_cdf at each of the angles of R³. The density is integrated from each angle to the next, by Gauss's formula on parts
-/// that are short beside the width of the density. Absolute error about 1e-12.
+/// that are short compared to the width of the density. Absolute error about 1e-12.
 ///
 /// \throws std::invalid_argument  an angle out of its range
 template <class Scalar>

@@ -240,7 +240,7 @@ template <class Scalar, int N>
   } else if constexpr (N == 4) {
     return detail::rotation_log_4(rotation).template cast<Scalar>();
   } else {
-    // R − I is reflected, not R: near I its digits would be lost beside the digits of I. There the axis comes from the
+    // R − I is reflected, not R: near I its digits would be lost in the digits of I. There the axis comes from the
     // skew part, since the diagonal has rounded squares of angles away.
     const SquareMatrix<double, N> rest = rotation - identity_matrix<double, N>();
     const bool near = rest.squaredNorm() < 0.01;

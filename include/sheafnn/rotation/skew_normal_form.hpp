@@ -147,7 +147,7 @@ SHEAFNN_HD void orthogonalise_columns(Eigen::Matrix<T, R, C>& b, Eigen::Matrix<T
         changed = true;
         const T zeta = (second / first - first / second) / (T(2) * cosine);
         const T size = std::abs(zeta);
-        // 1e8² is not beside 1, in float neither.
+        // 1 is lost in the rounding of 1e8², even in double.
         const T positive = size > T(1e8) ? T(0.5) / size : T(1) / (size + std::sqrt(T(1) + size * size));
         const T tangent = zeta < T(0) ? -positive : positive;
         const T c = T(1) / std::sqrt(T(1) + tangent * tangent), s = c * tangent;

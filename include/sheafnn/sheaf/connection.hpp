@@ -38,7 +38,7 @@ enum class ConnectionSource : std::uint8_t {
   random_edges,  ///< a control: a random map per edge
   random_nodes   ///< a control: a random frame per node
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(ConnectionSource) {
   return std::array{"features", "random-edges", "random-nodes"};
 }

@@ -83,7 +83,7 @@ namespace sheafnn::sheaf {
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
 ///   - `edge_stalk_dimension`: of edges, where it is another than stalk_dimension;
 ///   - `attention` = true: its coordinates are the D² entries of F row by row, so that F may be I − softmax;
-///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
+///   - `has_edge_weights` = true: the model may learn a weight w_e besides the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
 ///   - `nearest(map)`: the map of the family next to one computed in single precision (default: the map itself);
 ///   - `random_map(stream, id)`: a map for random_sheaf() (default: normal coordinates);
@@ -122,7 +122,7 @@ inline constexpr bool may_be_residual = [] {
   return coordinates_are_entries<F> && edge_stalk_dimension<F> == D &&
          (F::coordinate_count == D || F::coordinate_count == D * D);
 }();
-/// May the model learn an edge weight w_e beside the maps?
+/// May the model learn an edge weight w_e besides the maps?
 template <class F>
 inline constexpr bool may_have_edge_weights = [] {
   if constexpr (requires { F::has_edge_weights; }) {

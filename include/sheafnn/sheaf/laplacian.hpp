@@ -135,7 +135,7 @@ class SheafLaplacian {
   ///
   /// \param x        (nD) × f, any f
   /// \param y        (nD) × f; must not overlap x
-  /// \param execution  how many threads may take part
+  /// \param execution  how many threads may work
   /// \throws std::invalid_argument  wrong number of rows, or x and y of different size
   void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y, Execution execution = {}) const {
     detail::require_rows<Scalar>(x, rows(), "C0");

@@ -34,7 +34,7 @@ enum class FrameGauge : std::uint8_t {
   signs,  ///< singular vectors; of each the entry of largest modulus is positive
   pivots  ///< a basis that depends on the space alone, for data whose singular values repeat
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FrameGauge) { return std::array{"signs", "pivots"}; }
 
 }  // namespace sheafnn::sheaf

@@ -92,7 +92,7 @@ struct Forecast {
   return sum;
 }
 
-/// Sorts forecasts by their probabilities and tells where bins end. Bins of equal mass never separate equal
+/// Sorts forecasts by their probabilities and reports where bins end. Bins of equal mass never separate equal
 /// probabilities, so there may be fewer bins.
 [[nodiscard]] inline std::vector<std::size_t> sort_into_bins(std::vector<Forecast>& forecasts, Index bins,
                                                              Binning binning) {

@@ -1,5 +1,5 @@
 /// \file
-/// SpecialOrthogonal<D>: rotations F ∈ SO(D), optionally times an edge weight w_e that is kept beside them.
+/// SpecialOrthogonal<D>: rotations F ∈ SO(D), optionally times an edge weight w_e, which is stored separately.
 ///
 /// F_aᵀF_a = I is a scalar block, F_aᵀF_b a dense one. Source: paper, "Bayesian sheaf neural networks"; math:
 /// "Rotations".
