@@ -43,7 +43,7 @@ struct Settings : links_program::Defaults {
   programs::DataOptions data;
 };
 
-/// The pairs of a file with two nodes per line. Says how many lines are no further pair.
+/// The pairs of a file with two nodes per line. Says how many lines repeat a pair.
 ///
 /// \throws std::runtime_error  naming the file and the line
 std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& data) {

@@ -43,7 +43,7 @@ struct Learned {
   [[nodiscard]] bool rotations() const { return family == "special-orthogonal"; }
   [[nodiscard]] bool fixed() const { return family == "identity"; }
   [[nodiscard]] bool bayesian() const { return model.starts_with('b'); }
-  /// Have nodes maps, instead of incident pairs?
+  /// Do nodes have maps, instead of incident pairs?
   [[nodiscard]] bool cooperative() const { return !listening.empty(); }
   /// Are these maps more than rotations?
   [[nodiscard]] bool scaled() const {

@@ -18,7 +18,7 @@
 
 namespace programs {
 
-/// Has a model maps that are given with a dataset?
+/// Does a model have maps that come with a dataset?
 template <class Model>
 inline constexpr bool reads_given_sheaf = sheafnn::has_given_sheaf(Model::kind);
 

@@ -22,7 +22,7 @@ namespace programs {
 
 /// Sets a field to the value of a text of the command line.
 ///
-/// \returns  whether it is a value; what is no name of an enumeration throws
+/// \returns  whether it is a value; anything but a name of an enumeration throws
 /// \throws std::invalid_argument  naming the flag and the names
 template <class Field>
 bool set_field(const std::string& flag, const std::string& text, Field& field) {
@@ -68,7 +68,7 @@ void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
   }
 }
 
-/// Adds the options of a struct to a group of the command line. A flag that is there already, of another struct, sets the
+/// Adds the options of a struct to a group of the command line. A flag that exists already, of another struct, sets the
 /// fields of both.
 ///
 /// \param wanted  wanted(key) says which

@@ -89,7 +89,7 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   return fits && number <= most ? "" : refused + "must be at most " + std::to_string(most);
 }
 
-/// The check that a number is between two limits, whose error reads like the library's. What is no number is left to
+/// The check that a number is between two limits, whose error reads like the library's. Anything but a number is left to
 /// misread_number().
 ///
 /// \tparam T  Index or double

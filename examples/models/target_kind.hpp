@@ -138,7 +138,7 @@ class TargetKind {
   /// Outputs per node of the network.
   [[nodiscard]] Index outputs() const { return unknown(0).outputs(); }
 
-  /// The loss with the targets of a dataset. Values that are no ordered class of a checkpoint are unknown.
+  /// The loss with the targets of a dataset. Values that are not ordered classes of a checkpoint are unknown.
   [[nodiscard]] sheafnn::AnyTargetLoss of(const NodeData& data) const {
     std::vector<double> values = scaling_.scaled(data.targets);
     for (double& y : values) {
@@ -165,7 +165,7 @@ class TargetKind {
   }
   /// Learns the thresholds of conformal intervals. math: "Intervals of numbers" (6.14).
   ///
-  /// \param nodes  validation nodes; where there are none, or targets are no numbers, there are no intervals
+  /// \param nodes  validation nodes; where there are none, or targets are not numbers, there are no intervals
   void fit_intervals(const NodeData& data, const TargetPrediction& prediction,
                      const std::vector<std::int32_t>& nodes, double coverage) {
     coverage_ = coverage;
@@ -282,7 +282,7 @@ class TargetKind {
     }
     return r;
   }
-  /// \throws std::runtime_error  a whole number that is no double
+  /// \throws std::runtime_error  an integer that a double cannot represent
   static void check_doubles(const sheafnn::io::NpyArray& array) {
     constexpr std::int64_t most = std::int64_t{1} << std::numeric_limits<double>::digits;
     for (const std::int64_t value : array.values<std::int64_t>()) {

@@ -41,7 +41,7 @@ namespace {
 /// A trained network: a checkpoint.
 class LinkModel : public Checkpoint {
  public:
-  /// \throws std::runtime_error  it is no checkpoint of a network that predicts pairs of nodes
+  /// \throws std::runtime_error  it is not a checkpoint of a network that predicts pairs of nodes
   LinkModel(std::filesystem::path path, sheafnn::io::TensorFile file)
       : Checkpoint(std::move(path), std::move(file)) {
     std::optional<links_program::PairTask> task =

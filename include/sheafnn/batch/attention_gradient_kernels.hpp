@@ -117,7 +117,7 @@ struct AttentionMixBackward {
   const S* keys;  ///< of run 0
   Index run_stride;
   const S* node_bar;    ///< s̄ and t̄
-  const S* source_bar;  ///< in the place of t̄ q; null: scores are not transported
+  const S* source_bar;  ///< in place of t̄ q; null: scores are not transported
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
     return mixing.shape.place(item, instance);

@@ -33,7 +33,7 @@ struct ScoreShape {
   [[nodiscard]] SHEAFNN_HD Index reverse(Index pair) const noexcept {
     return pair < graph.edges ? pair + graph.edges : pair - graph.edges;
   }
-  /// The node that a score belongs to, and the node that it looks at.
+  /// The node that a score belongs to, and the node that it scores.
   [[nodiscard]] SHEAFNN_HD Index node(Index score) const noexcept {
     return score < graph.pairs() ? graph.edge_node[score] : score - graph.pairs();
   }
@@ -212,7 +212,7 @@ struct ScoreKl {
   }
 };
 
-/// From Λ̄ to the derivatives of s + t of the scores, in the place of shares; item: (node, k), group: instance.
+/// From Λ̄ to the derivatives of s + t of the scores, in place of shares; item: (node, k), group: instance.
 template <class S>
 struct AttendBackward {
   ScoreArrays<S> scores;
@@ -238,7 +238,7 @@ struct AttendBackward {
   }
 };
 
-/// t̄ of a node, from the scores of all nodes that look at it; item: (node, k), group: instance.
+/// t̄ of a node, from the scores of all nodes that score it; item: (node, k), group: instance.
 template <class S>
 struct TargetBars {
   ScoreShape<S> scores;

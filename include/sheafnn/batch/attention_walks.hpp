@@ -252,8 +252,8 @@ struct AttentionEndBackward {
   }
 };
 
-/// From a walk: its total, and the total times S, less what is given. Of features backwards, with weights vu: W̄ and Ȳ = S W̄,
-/// less M̄ with the option `residual`.
+/// From a walk: its total, and the total times S, minus what is given. Of features backwards, with weights vu: W̄ and Ȳ = S W̄,
+/// minus M̄ with the option `residual`.
 template <class Family, class S>
 struct ScaledWalk : WeightedWalk<Family, S> {
   using Walk = WeightedWalk<Family, S>;

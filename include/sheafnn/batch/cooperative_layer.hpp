@@ -174,7 +174,7 @@ class BatchCooperativeLayer {
                                                           epsilon(parameters), parameters.stride, y_bar, p_bar,
                                                           x_bar}});
   }
-  /// After backward(): partial sums for A and B, to be launched before the next layer's first launch but one.
+  /// After backward(): partial sums for A and B, to be launched before the next layer's second launch.
   [[nodiscard]] LayerProducts<S> products(const Call& call) const {
     return weights_.products(call.pass, shape_, call.parameters, call.scratch, between_, input_);
   }

@@ -34,7 +34,7 @@ __device__ inline void let_next_start() {
 #endif
 }
 /// Waits until the previous kernel has ended and its results are visible. Every kernel does so in all threads, before it
-/// reads or writes what another kernel writes or reads. A kernel ends after the one before it, so the results of all
+/// reads or writes what another kernel writes or reads. A kernel ends after the previous kernel, so the results of all
 /// earlier kernels are visible as well.
 __device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -236,7 +236,7 @@ class BatchDiffusionLayer {
   GraphView<S> graph_{};
   FeatureShape<S> shape_;
   const BatchFilter<Executor, S>* filter_ = nullptr;
-  BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
+  BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in place of scaled_ and diffused_
   BatchInitialResidual<Executor, Family, S> initial_;
   std::uint32_t number_ = 0;
   bool activation_ = true;

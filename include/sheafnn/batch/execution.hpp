@@ -123,7 +123,7 @@ SHEAFNN_HD SHEAFNN_INLINE void finish_at(const Kernel& kernel, const Place& plac
   }
 }
 
-/// Has a team kernel a second sum, by a member `teams`? The teams of so many items one after another are a bundle:
+/// Does a team kernel have a second sum, by a member `teams`? The teams of that many consecutive items are a bundle:
 /// a power of two, and all their lanes are at most a warp. finish() then leaves `outputs` values in its sums.
 /// part_of(place, team, numbers, sums) gives what the values of one team of the bundle add to `outputs` sums of
 /// its own team. end(place, sums) takes the totals. Items are whole bundles, and the kernel has place().

@@ -45,7 +45,7 @@ struct FeatureShape {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
     return static_cast<std::uint32_t>(channels);
   }
-  /// Is there a coordinate i? \tparam Max  two more than there are learned ones, which are there
+  /// Is there a coordinate i? \tparam Max  two more than the learned ones, which always exist
   template <int Max>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE bool has(int i) const noexcept {
     return i < Max - 2 || i < static_cast<int>(coordinates);
@@ -81,7 +81,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters,
   SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) out[i] = filters * x[i];
 }
 
-/// use(i, address) for the coordinates that are there.
+/// use(i, address) for the coordinates that exist.
 template <int Max, class S, class Number, class Use>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_coordinates(const FeatureShape<S>& shape, Number* first,
                                                       const Use& use) {
@@ -216,7 +216,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape
   }
 }
 
-/// What a layer continues with from Y at a node and some channels, before it looks at neighbours: W = S Y.
+/// What a layer continues with from Y at a node and some channels, before it reads neighbours: W = S Y.
 template <class Family, class S>
 struct SheafScaling {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

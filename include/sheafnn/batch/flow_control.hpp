@@ -1,7 +1,7 @@
 /// \file
 /// FlowControl: the Dormand–Prince steps with error control of all instances of a batch (for one network
 /// layers/flow_layer.hpp). Every instance has a time and a step size of its own. All instances try a step together, until all
-/// are at T. One that is there, or whose step is rejected, takes a step of length 0, which changes nothing.
+/// are at T. An instance at T, or whose step is rejected, takes a step of length 0, which changes nothing.
 ///
 /// The host reads the largest errors once a step, so such a pass cannot be recorded: a recording has no results to read.
 #pragma once
@@ -95,7 +95,7 @@ class FlowControl {
   struct Instance {
     double time = 0;
     S size = S(0);   ///< to try next
-    S taken = S(0);  ///< in the present step
+    S taken = S(0);  ///< in the current step
     bool last = false;
     Index accepted = 0, rejected = 0;
   };

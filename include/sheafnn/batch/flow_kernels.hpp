@@ -123,7 +123,7 @@ struct LargestOfChunk {
   [[nodiscard]] SHEAFNN_HD static S magnitude(S value) { return value < S(0) ? -value : value; }
 };
 
-/// X in the place of X⁺ where an instance takes a step of length 0. item: element, group: instance.
+/// X in place of X⁺ where an instance takes a step of length 0. item: element, group: instance.
 template <class S>
 struct StayInPlace {
   Index size;

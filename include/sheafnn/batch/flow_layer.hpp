@@ -1,5 +1,5 @@
 /// \file
-/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T), in the place of a network's layers. Formulas:
+/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T), in place of a network's layers. Formulas:
 /// flow_kernels.hpp; steps that tolerances choose: flow_control.hpp; for one network: layers/flow_layer.hpp. With it BatchNetwork
 /// takes FlowModel.
 #pragma once

@@ -146,7 +146,7 @@ struct RowProducts {
   bool ones;
   S* out;
   Index out_run;
-  bool add = false;  ///< to the numbers that are there
+  bool add = false;  ///< to the existing values
   Divisor chunk_stride = (a_columns + (ones ? 1 : 0)) * b_columns;
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
@@ -182,7 +182,7 @@ struct CoordinateProducts {
   bool diagonal;
   S* out;
   Index out_run;
-  bool add = false;  ///< to the numbers that are there
+  bool add = false;  ///< to the existing values
   Divisor chunk_stride = (diagonal ? Index{1} : Index{coordinates}) * coordinates * channels;
   Index stride = channels;  ///< from one coordinate to the next
 

@@ -19,7 +19,7 @@ struct HeatView {
   bool of_laplacian = false;
   Index degree = 0, bundles = 0;
   double fixed_time = 0;    ///< where there is no learned time
-  const double* eigenvalue = nullptr;  ///< λ_j, with j in the place of k; null: a sum of powers
+  const double* eigenvalue = nullptr;  ///< λ_j, with j in place of k; null: a sum of powers
   const S* time = nullptr;  ///< B values; null: not learned
   const S* hops = nullptr;  ///< B × hop_count; null: a series
   Index parameter_stride = 0;

@@ -37,7 +37,7 @@ struct SlotSums {
   SheafRange range;
   SheafView<Family, S> sheaf;
   IncidenceTerms<S> terms;
-  FeatureShape<S> shape;  ///< of m, with slots in the place of nodes
+  FeatureShape<S> shape;  ///< of m, with slots in place of nodes
   const S* features;      ///< W
   S* m;
   int lanes;

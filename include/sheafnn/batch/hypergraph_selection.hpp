@@ -41,7 +41,7 @@ struct PairImages {
   IncidenceView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;  ///< of the images, with pairs in the place of nodes
+  FeatureShape<S> shape;  ///< of the images, with pairs in place of nodes
   const S* x;
   S* image;
 

@@ -29,7 +29,7 @@ struct InitialResidual {
 template <class Family, class S>
 using InitialDiffuseForward = EquationForward<ShareEquation<S>, StalkOutput<S>, Family, S>;
 
-/// What a MixForward from G ends with: X' from V = (I ⊗ A_β) P with P = G B_βᵀ. Where the next layer's sheaf is there, its first
+/// What a MixForward from G ends with: X' from V = (I ⊗ A_β) P with P = G B_βᵀ. If the next layer's sheaf has been built, its first
 /// step follows, W = S X̃.
 template <class Family, class S>
 struct InitialEnding {

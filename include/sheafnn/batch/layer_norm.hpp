@@ -123,7 +123,7 @@ struct NormMeans {
   }
 };
 
-/// x̄ = (g − mean(g) − x̂ mean(g ∘ x̂)) / √(var(x) + ε) in the place of ȳ; item: element, group: instance.
+/// x̄ = (g − mean(g) − x̂ mean(g ∘ x̂)) / √(var(x) + ε) in place of ȳ; item: element, group: instance.
 template <class S>
 struct NormBackward {
   NormView<S> norm;

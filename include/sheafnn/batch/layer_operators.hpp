@@ -100,7 +100,7 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
 
   /// \param parameters  of the layer, declared: A and B where the options have them, then ε
   /// \param at          their places
-  /// \param weighted    are there edge weights?
+  /// \param weighted    do edges have weights?
   /// \throws std::invalid_argument  a graph without nodes; as Array
   DiffusionOperator(Executor& executor, const layers::ParameterTable& parameters,
                     const layers::DiffusionWeights<layers::ParameterSlot>& at,

@@ -25,7 +25,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The layer of batches in the place of a network's. Of a kind that has none it is the diffusion layer, so that one message of
+/// The layer of batches in place of a network's. Of a kind that has none it is the diffusion layer, so that one message of
 /// BatchLayer is all that a compiler says.
 template <class Executor, class Kind, class S>
 struct BatchLayerOf {

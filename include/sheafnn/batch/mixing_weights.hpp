@@ -122,7 +122,7 @@ class MixingWeights {
  public:
   /// Neither of them.
   MixingWeights() = default;
-  /// \param beta  the gradients are so many times their partial sums
+  /// \param beta  the gradients are `beta` times their partial sums
   MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer,
                 const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
                 PartialSums& sums, double beta = 1)
@@ -152,7 +152,7 @@ class MixingWeights {
   RightWeights<S> right_;
 };
 
-/// A and B of a layer, and its features before it looks at neighbours: X̃, the input after dropout, X̃ Bᵀ and Y.
+/// A and B of a layer, and its features before it reads neighbours: X̃, the input after dropout, X̃ Bᵀ and Y.
 template <class Executor, class S>
 class BatchMixing {
  public:

@@ -163,7 +163,7 @@ struct ArcSegmentSums {
   int lanes;
 
   struct Place {
-    NodeChannels at;  ///< the segment in the place of the node
+    NodeChannels at;  ///< the segment in place of the node
     ArcRange arcs;
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {

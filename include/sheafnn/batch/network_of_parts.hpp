@@ -126,7 +126,7 @@ class NetworkOfParts {
   static constexpr bool takes_embeddings = false;
   /// Do layers drop anything?
   static constexpr bool drops = true;
-  /// Has diffuse() a third argument, whether it also sums up the posterior's KL?
+  /// Does diffuse() have a third argument, whether it also sums up the posterior's KL?
   static constexpr bool sums_kl_in_passes = false;
   /// What the encoder and the partial sums lack of the gradients.
   static constexpr void sum_more_gradients() noexcept {}

@@ -76,7 +76,7 @@ class NetworkOperator : private BatchNetwork<Executor, Model> {
   /// \param kl_bar         the derivative of the KL term; null: 0
   /// \param embedding_bar  n × h, overwritten, after a pass from embeddings; null: not wanted
   void backward(const S* outputs_bar, const S* kl_bar, S* embedding_bar = nullptr) {
-    if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings are there
+    if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings have been set
     executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.common->runs.data()});
     if (outside_ == nullptr) {
       parts_.output->set_bar(executor_, pass_, outputs_bar);

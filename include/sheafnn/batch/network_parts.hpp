@@ -29,7 +29,7 @@ namespace sheafnn::batch {
 namespace detail {
 
 /// The layers between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
-/// options(model), the options of a SheafModel with such layers. It has layout(model) where model.layout() is no
+/// options(model), the options of a SheafModel with such layers. It has layout(model) if model.layout() is not a
 /// ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};

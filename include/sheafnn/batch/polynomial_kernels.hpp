@@ -158,7 +158,7 @@ struct FilterForward : DiffusionTeam<Family, S> {
   }
 };
 
-/// Ū_k = c_k q_{k+1}, less (α/λ_max) G for k = 0, and r̄_k = S Ū_k, at one node and some channels.
+/// Ū_k = c_k q_{k+1}, minus (α/λ_max) G for k = 0, and r̄_k = S Ū_k, at one node and some channels.
 template <class Family, class S>
 struct FilterCotangent {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

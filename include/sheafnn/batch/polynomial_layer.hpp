@@ -44,7 +44,7 @@ class BatchFilterLayer {
   [[nodiscard]] Index stride() const noexcept { return stride_; }
 
   /// \param output  of the layer
-  /// \param y       stays in place until the gradients are there
+  /// \param y       stays in place until the gradients are computed
   void forward(Executor& executor, const Pass& pass, const SheafRange& range, const SheafView<Family, S>& sheaf,
                const LayerOutput<S>& output, const S* y, LayerScratch<Executor, S>& scratch) {
     const bool keep = pass.keeps();

@@ -169,7 +169,7 @@ struct Pass {
   Divisor copies = 1;
   bool training = false;
   std::uint32_t first_sample = 0;  ///< number of copy 0 in the addresses of random numbers
-  std::uint32_t behind = 0;        ///< the pass belongs to the epoch so many before the runs'
+  std::uint32_t behind = 0;        ///< number of epochs by which the pass is before the runs'
   bool keep = false;               ///< a backward pass may follow an evaluation, too
 
   /// May a backward pass follow?

@@ -217,7 +217,7 @@ class BatchTrainer {
     }
   }
   [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
-  /// Has the objective a KL term?
+  /// Does the objective have a KL term?
   [[nodiscard]] bool weighs_kl() const { return Model::bayesian || Network::draws(first_); }
   /// How many samples passes draw.
   [[nodiscard]] Index samples(Index TrainOptions::*count) const {

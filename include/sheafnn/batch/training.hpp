@@ -97,7 +97,7 @@ template <class Model>
   return Classification(data.labels);
 }
 
-/// Have the posteriors of two models the same state (prior, parametrisation)? By ==, or else byte by byte; yes where the
+/// Do the posteriors of two models have the same state (prior, parametrisation)? By ==, or else byte by byte; yes where the
 /// options say all about them.
 template <class Model>
 [[nodiscard]] bool same_posterior(const Model& a, const Model& b) {

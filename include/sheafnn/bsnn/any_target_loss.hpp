@@ -65,7 +65,7 @@ class AnyTargetLoss {
  public:
   static constexpr std::string_view name = "targets";
 
-  /// \throws std::invalid_argument  a number of values that is no multiple of k, or a label other than 0 and 1
+  /// \throws std::invalid_argument  a number of values that is not a multiple of k, or a label other than 0 and 1
   /// \throws std::invalid_argument  an ordered class outside [0, K), several targets of them, or K below 2. The
   ///         loss checks the rest in validate()
   AnyTargetLoss(TargetLoss kind, TargetNumbers targets) : kind_(kind), targets_(std::move(targets)) {
@@ -87,7 +87,7 @@ class AnyTargetLoss {
   AnyTargetLoss(TargetLoss kind, TargetNumbers like, Index nodes)
       : AnyTargetLoss(kind, with_values(std::move(like), nodes)) {}
 
-  // Losses look at the numbers that it owns; a vector that is moved keeps its memory.
+  // Losses view the values that it owns; a vector that is moved keeps its memory.
   AnyTargetLoss(const AnyTargetLoss&) = delete;
   AnyTargetLoss& operator=(const AnyTargetLoss&) = delete;
   AnyTargetLoss(AnyTargetLoss&&) = default;

@@ -105,7 +105,7 @@ class BegunPass {
   [[nodiscard]] N& network() const noexcept { return *network_; }
   /// Draws the sheaves of a sample and computes its outputs.
   ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or a sample without explicit noise
   /// \throws std::logic_error       the pass has ended
   /// \throws FlowError              for a flow, as FlowLayer::forward()
   DrawnSample<MatrixView<S>> draw(Index sample = 0) const;

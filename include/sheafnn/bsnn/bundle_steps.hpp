@@ -195,7 +195,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   Buffer<S> raw_bar, bar, x_bar, embedding_bar;
 
  private:
-  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     const auto learned = runs_of_rows(part, model.learner().width);

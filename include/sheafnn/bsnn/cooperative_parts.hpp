@@ -206,7 +206,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
     for_tiles<S>(begin, end,
                  [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
-  /// Draws a mask at once, or later together with others.
+  /// Draws a mask immediately, or later together with others.
   void draw(DropoutMask& mask, const Dropout& dropout) {
     if (graph.part() == nullptr) {
       masks.add(mask, dropout);
@@ -287,7 +287,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
   Index leave_size = 0, enter_size = 0, partial_size = 0;
 
  private:
-  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     const auto learned = runs_of_rows(part, model.options().learner_width);

@@ -41,7 +41,7 @@ class EpochSchedule {
 
   /// The network that computes objectives.
   [[nodiscard]] Network<Model>& network() noexcept { return network_; }
-  /// Threads of the loops of the present epoch.
+  /// Threads of the loops of the current epoch.
   [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
 
   /// Runs objective(BegunPass) for the first epoch.

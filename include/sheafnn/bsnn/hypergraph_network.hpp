@@ -103,7 +103,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
       }
     }
   }
-  /// Has the learner an encoder of its own?
+  /// Does the learner have its own encoder?
   [[nodiscard]] bool encodes_twice() const noexcept { return *model.options().separate_encoder; }
   /// Computes H and, for Bayesian models, Q(F | H).
   void embed() {
@@ -177,7 +177,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   MatrixView<const S> start;  ///< H
 
  private:
-  /// On a part of a hypergraph, a mask is the one that the same nodes and features have in the whole.
+  /// Gives the nodes and features of a part of a hypergraph the dropout masks that they have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     encoder.entry_mask().set_runs(runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));

@@ -36,7 +36,7 @@ template <class L>
 ///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;
 ///   - Work<Model>: a type of buffers, one object for passes that follow each other;
 ///   - begin(network, targets, work): called before the draws of a pass, which computes the outputs of all nodes;
-///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, for the present
+///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, for the current
 ///     sample; derivatives of the loss's parameters are added to the network's gradient;
 ///   - predict(network, outputs, targets, predictions, work): as for a Loss.
 template <class L>

@@ -201,7 +201,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   // The other members that NetworkPasses and NetworkOfSteps need, and the steps of passes that share embeddings:
 
   static constexpr bool takes_embeddings = true, shares_embeddings = true;
-  /// Has the learner an encoder of its own?
+  /// Does the learner have its own encoder?
   [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
     Parts::set_pass(of);

@@ -175,7 +175,7 @@ class PairScorer {
     }
     inferred_ = false;
   }
-  /// Scores of the present sample, one row per distinct pair; row_of() gives the row of a pair.
+  /// Scores of the current sample, one row per distinct pair; row_of() gives the row of a pair.
   ///
   /// \param outputs  n × C
   MatrixView<const S> scores(Network<Model>& network, const MatrixView<const S>& outputs) {

@@ -186,7 +186,7 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }
   /// Graphs of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return nodes_; }
-  /// As for every Network, for the present pass. \throws std::logic_error  begin() did not come before
+  /// As for every Network, for the current pass. \throws std::logic_error  begin() did not come before
   [[nodiscard]] MatrixView<const S> outputs() const { return std::as_const(*begun("outputs").readout).output(); }
   [[nodiscard]] MatrixView<S> output_bar() { return begun("output_bar").readout->output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
@@ -238,7 +238,7 @@ class Network<PooledModel<NodeModel>> {
   /// KL(Q ‖ prior) as in Network::kl(), over the graphs of the pass. \throws std::logic_error  begin() did not come
   /// before
   [[nodiscard]] double kl() { return begun("kl").network().kl(); }
-  /// The node network of the present pass, on its graphs. \throws std::logic_error  begin() did not come before
+  /// The node network of the current pass, on its graphs. \throws std::logic_error  begin() did not come before
   [[nodiscard]] Network<NodeModel>& node_network() { return begun("node_network").network(); }
 
  private:

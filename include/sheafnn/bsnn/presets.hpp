@@ -80,7 +80,7 @@ enum class Preset : std::uint8_t {
   if (degree >= 10) return Preset::dense;
   return n < 1000 ? Preset::small : Preset::heterophilic;
 }
-/// The preset for a graph whose nodes have targets: of targets there is no homophily. Takes any.
+/// The preset for a graph whose nodes have targets: targets have no homophily. Takes any.
 [[nodiscard]] inline Preset choose_preset(const Graph& graph, std::optional<double> homophily = {}) {
   const double edges = static_cast<double>(graph.edge_count());
   const double nodes = static_cast<double>(std::max<Index>(graph.node_count(), 1));

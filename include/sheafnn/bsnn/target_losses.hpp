@@ -208,7 +208,7 @@ class Poisson : public detail::NumberLoss<Poisson> {
 
   Poisson(const MatrixView<const double>&, std::vector<double>&&) = delete;  // it would dangle
 
-  /// \throws std::invalid_argument  targets of another shape, one that is no count, or a base rate that is not positive
+  /// \throws std::invalid_argument  targets of another shape, a target that is not a count, or a base rate that is not positive
   void validate(Index nodes, Index outputs) const {
     detail::check_number_targets(targets_, nodes, "0, 1, 2, …",
                                  [](double y) { return y >= 0 && y == std::floor(y); });

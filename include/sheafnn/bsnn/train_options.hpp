@@ -46,7 +46,7 @@ struct TrainOptions {
   Index batch_size = 0;
   Index samples = 3;            ///< number of posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)
-  int threads = 0;              ///< at most so many threads; 0: chosen by the size of the graph. Results do not depend on it
+  int threads = 0;              ///< number of threads, at most; 0: chosen by the size of the graph. Results do not depend on it
   EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
   /// Called every `checkpoint_every` epochs and after the last one, before train() returns.
   std::function<void(const TrainingState&)> on_checkpoint = {};

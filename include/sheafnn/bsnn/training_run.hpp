@@ -206,7 +206,7 @@ class TrainingRun {
     result_.train_seconds += seconds_since(start);
   }
 
-  /// Mean predictions over posterior samples with the present parameters, for the report.
+  /// Mean predictions over posterior samples with the current parameters, for the report.
   void evaluate(const BegunPass<Network<Model>>& pass) {
     const auto start = Clock::now();
     Network<Model>& network = pass.network();

@@ -1,5 +1,5 @@
 /// \file
-/// KeptMemory: the memory of Buffers that were freed, for Buffers that are made next. The networks of mini-batches are made anew
+/// KeptMemory: the memory of Buffers that were freed, for Buffers that are made next. The networks of mini-batches are made again
 /// for every step. With fresh memory from the system, clearing its pages takes up to a fifth of a step. The sizes of mini-batches
 /// differ a little: memory is asked for in few sizes, and kept over some steps.
 #pragma once

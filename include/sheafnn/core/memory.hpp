@@ -33,7 +33,7 @@ namespace detail {
   double least = std::numeric_limits<double>::infinity();
   const auto read = [&](const std::string& folder, std::string path, const char* file) {
     for (;; path.resize(path.find_last_of('/'))) {
-      double limit = 0;  // "max" is no number
+      double limit = 0;  // "max" is not a number
       if (std::ifstream(folder + path + file) >> limit && limit > 0) least = std::min(least, limit);
       if (path.find('/') == std::string::npos) return;
     }

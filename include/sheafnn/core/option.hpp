@@ -31,7 +31,7 @@ inline constexpr std::string_view unset_option = "auto";
 struct OptionRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool without_least = false, without_most = false;  ///< that end of the range is no value of it
+  bool without_least = false, without_most = false;  ///< the range excludes that end
   const char* remark = "";                           ///< that follows the range in texts
 
   /// From `least` to `most`. Takes any numbers.

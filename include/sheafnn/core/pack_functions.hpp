@@ -23,7 +23,7 @@
 
 namespace sheafnn::detail {
 
-/// Is there a register of so many bytes that the functions below are for?
+/// Is there a register of `bytes` bytes that the functions below are for?
 template <int Bytes>
 inline constexpr bool has_float_functions = (Bytes == 32 && SHEAFNN_AVX2 != 0) ||
                                             (Bytes == 64 && SHEAFNN_AVX512 != 0);
@@ -36,7 +36,7 @@ inline constexpr __mmask8 all_halves = 0xFF;
 #endif
 
 #if SHEAFNN_AVX2
-/// What the instruction sets have under different names, over a register V of so many bytes.
+/// What the instruction sets have under different names, over a register V of this size.
 template <int Bytes>
 struct FloatRegister;
 

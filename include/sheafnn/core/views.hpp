@@ -24,7 +24,7 @@ concept RowMajor = (static_cast<bool>(Derived::IsRowMajor) || Derived::ColsAtCom
 
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and indices of rows and
+/// Unchecked: that the memory lives as long as the view, sizes of at least 0, stride ≥ columns, and indices of rows and
 /// columns. Assertions check them.
 template <class T>
 class MatrixView {
@@ -84,7 +84,7 @@ class MatrixView {
 
 /// Features of n nodes, n × d' × f: d' stalk coordinates with f channels each, channels innermost, without gaps.
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, and indices of nodes; assertions say
+/// Unchecked: that the memory lives as long as the view, sizes of at least 0, and indices of nodes; assertions say
 /// so.
 template <class T>
 class FeatureView {
@@ -104,7 +104,7 @@ class FeatureView {
   noexcept : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
   /// A cochain as a row-major Eigen matrix, (n d') × f: one row of channels per stalk coordinate.
   ///
-  /// \throws std::invalid_argument  a number of rows that is no multiple of the number of coordinates
+  /// \throws std::invalid_argument  a number of rows that is not a multiple of the number of coordinates
   template <class Derived>
     requires RowMajor<Derived, Scalar> FeatureView(Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
         : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}

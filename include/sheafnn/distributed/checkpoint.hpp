@@ -115,7 +115,7 @@ inline void write_checkpoint(DistributedNodes& data, const std::filesystem::path
     fingerprint.add(std::span<const double>(own.best_parameters));
     tag = detail::concat("e", own.history.size(), "-", fingerprint.text(), "-of", ranks.size());
     detail::write_shard(data, detail::shard_path(file, tag, ranks.rank()), own.best_predictions, outputs);
-    static_cast<void>(ranks.all<std::int32_t>(0));  // all rows are there
+    static_cast<void>(ranks.all<std::int32_t>(0));  // all rows are complete
     metadata["shards"] = tag;
     metadata["shard_count"] = std::to_string(ranks.size());
   }

@@ -29,11 +29,11 @@ struct PieceOf {
 /// The part of a dataset on a graph.
 using DataPiece = PieceOf<LocalPart>;
 
-/// The piece of a rank of a dataset that is there as a whole.
+/// The piece of a rank of a dataset that the rank has as a whole.
 ///
 /// \tparam GraphType  Graph, or Hypergraph (distributed_hypergraph.hpp)
 /// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph, a rank that
-///         is no part
+///         is not a part
 template <class GraphType>
 [[nodiscard]] auto cut(const NodeDataset<GraphType>& whole, const Partition& partition, int rank) {
   validate(whole);

@@ -171,7 +171,7 @@ class RowMover {
 
 /// Writes a renumbered copy of a folder; see the file comment. All ranks call it; the files do not depend on their number.
 ///
-/// \param parts  of METIS. A training on a number of ranks that divides it takes so many parts per rank
+/// \param parts  of METIS. A training on a number of ranks that divides it takes several parts per rank
 /// \param range  nodes whose rows a rank holds at a time
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes, range below 1, the same folder twice, or a
 ///         graph too large for METIS's integers
@@ -203,7 +203,7 @@ inline FolderPartition partition_folder(Communicator& ranks, const std::filesyst
     new_of[u] = to;
   }
   const detail::RowMover mover(ranks, folder, output, old_of, range);
-  mover.barrier();  // the folder is there
+  mover.barrier();  // the folder exists
   mover.move_entries("indptr.npy", "indices.npy", {}, new_of);
   for (const char* name : {"features.npy", "labels.npy", "train_mask.npy", "val_mask.npy", "test_mask.npy"}) {
     if (mover.has(name)) mover.move_rows(name);

@@ -62,7 +62,7 @@ namespace detail {
   return r;
 }
 
-/// Neighbours of a node of a synthetic graph, increasing: the edge {u, u + d} is there or not by the random number of u
+/// Neighbours of a node of a synthetic graph, increasing: the random number of u decides whether the edge {u, u + d} exists
 /// and d.
 [[nodiscard]] inline std::vector<Index> neighbours(const FolderOptions& options, std::span<const Index> distance,
                                                    Index u) {

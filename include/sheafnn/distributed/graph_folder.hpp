@@ -144,7 +144,7 @@ using io::detail::check_ends;
     }
   }
   for (const HaloArc& arc : entering) received[static_cast<std::size_t>(arc.owner)].push_back(0);
-  // Every edge is there in both directions: as many arcs leave for a rank as come from it.
+  // Every edge is stored in both directions: as many arcs leave for a rank as come from it.
   std::vector<std::int64_t> leaving(size), arriving(size);
   for (std::size_t p = 0; p < size; ++p) leaving[p] = static_cast<std::int64_t>(sent[p].size());
   MPI_Alltoall(leaving.data(), 1, MPI_INT64_T, arriving.data(), 1, MPI_INT64_T, ranks.get());

@@ -56,7 +56,7 @@ class RowsBuilder {
   }
   /// Another part has a copy of the row.
   void send(std::int32_t to, std::int32_t row) { neighbour_[static_cast<std::size_t>(to)].sent.push_back(row); }
-  /// Rows up to here are no other part's.
+  /// Rows up to here are in no other part.
   void end_interior() { rows_.numbers.interior = rows_.numbers.own; }
 
   /// \param total_rows, total_pairs  of the whole
@@ -140,9 +140,9 @@ inline void add_members(const Hypergraph& whole, const Partition& partition, int
 
 }  // namespace detail
 
-/// The part of a rank of a hypergraph that is there as a whole.
+/// The part of a rank of a hypergraph that the rank has as a whole.
 ///
-/// \throws std::invalid_argument  a rank that is no part, or what validate() throws
+/// \throws std::invalid_argument  a rank that is not a part, or what validate() throws
 [[nodiscard]] inline LocalHypergraph local_part(const Hypergraph& whole, const Partition& partition, int rank) {
   validate(partition, whole.node_count());
   require_between("rank", rank, 0, partition.parts - 1);

@@ -96,7 +96,7 @@ class PartNodes {
     }
     std::sort(local_.begin(), local_.end());
   }
-  /// The index in the part. Unchecked: that the node is there.
+  /// The index in the part. Unchecked: that the part has the node.
   [[nodiscard]] std::int32_t local(Index u) const {
     return std::lower_bound(local_.begin(), local_.end(), std::pair<Index, std::int32_t>(u, -1))->second;
   }
@@ -193,9 +193,9 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   return r;
 }
 
-/// The part of a rank of a graph that is there as a whole.
+/// The part of a rank of a graph that the rank has as a whole.
 ///
-/// \throws std::invalid_argument  a rank that is no part, what validate() and part_of_rows() throw
+/// \throws std::invalid_argument  a rank that is not a part, what validate() and part_of_rows() throw
 [[nodiscard]] inline LocalPart local_part(const Graph& graph, const Partition& partition, int rank) {
   validate(partition, graph.node_count());
   require_between("rank", rank, 0, partition.parts - 1);

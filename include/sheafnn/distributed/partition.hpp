@@ -93,7 +93,7 @@ template <class GraphType>
 /// A partition from a text file with the index of a part for every node, one after another, as METIS's programs write
 /// it.
 ///
-/// \throws std::runtime_error  a file that cannot be read, something in it that is no number, or what validate() refuses
+/// \throws std::runtime_error  a file that cannot be read, something in it that is not a number, or what validate() refuses
 [[nodiscard]] inline Partition read_partition(const std::filesystem::path& path, Index nodes, int parts) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error(path.string() + ": cannot be opened");

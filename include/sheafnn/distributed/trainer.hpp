@@ -74,7 +74,7 @@ inline void check_owned(DistributedNodes& data, const Split& own) {
 /// \param test  owned test nodes
 inline void add_test_figures(DistributedNodes& data, std::span<const std::int32_t> test,
                              std::span<const double> best, Index outputs, TrainResult& result) {
-  // Per node its label, or −2 where it is no test node.
+  // Per node its label, or −2 if it is not a test node.
   std::vector<double> targets(static_cast<std::size_t>(data.node_count()), -2);
   for (const std::int32_t u : test)
     targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];

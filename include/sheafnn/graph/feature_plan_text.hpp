@@ -70,7 +70,7 @@ template <class Column>
   return part;
 }
 
-/// \throws std::invalid_argument  a text that is no number of type T
+/// \throws std::invalid_argument  a text that is not a number of type T
 template <class T>
 [[nodiscard]] T number_in_plan(std::string_view text) {
   T value{};

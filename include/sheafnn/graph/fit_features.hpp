@@ -1,6 +1,6 @@
 /// \file
 /// fit_features(): the FeaturePlan of a table of features, from statistics of all nodes. Neither labels nor splits are
-/// looked at. Statistics are sums, extremes and order statistics, which the parts of a graph can put together.
+/// read. Statistics are sums, extremes and order statistics, which the parts of a graph can put together.
 ///
 /// Source: math: "Features".
 #pragma once

@@ -46,7 +46,7 @@ struct GivenMapArrays {
 /// \param labels    m labels, 0 … T − 1
 /// \param table     T pairs (R_t, R'_t) of maps, `size` entries each
 /// \param directed  an edge that is listed one way (Graph::listed()) has its tail in place of the smaller endpoint
-/// \throws std::invalid_argument  another number of labels, one out of range, or a table that is no number of pairs
+/// \throws std::invalid_argument  another number of labels, one out of range, or a table whose size is not a multiple of a pair's
 [[nodiscard]] inline std::vector<double> labelled_maps(const Graph& graph, std::span<const std::int32_t> labels,
                                                        std::span<const double> table, Index size,
                                                        bool directed = false) {

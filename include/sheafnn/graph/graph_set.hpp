@@ -31,7 +31,7 @@ struct GraphSet {
   Index target_count = 0;                 ///< targets per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
   std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their indices
-  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
+  std::vector<Split> splits = {};             ///< published splits of graphs in place of folds, or empty
   std::vector<std::string> graph_names = {};  ///< G, or empty: graphs are known by their indices
   /// Of the columns of the features but indicators of missing values, or empty; "" where unknown.
   std::vector<std::string> feature_names = {};

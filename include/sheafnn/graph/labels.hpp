@@ -198,7 +198,7 @@ template <class Place>
         unknown_numbers.insert(*std::move(value));
     }
   }
-  // Every different text is looked at once.
+  // Every different text is examined once.
   constexpr std::int32_t none = -1;
   std::unordered_map<std::string_view, std::int32_t> number_of;
   std::vector<std::string_view> known;

@@ -3,7 +3,7 @@
 ///
 /// Uniform pairs need no rejection. The pairs u < v have ranks 0 … n(n − 1)/2 − 1, row by row. The r-th pair that is not
 /// excluded has rank r + k, k being the number of excluded ranks e_0 < e_1 < … with e_j − j ≤ r. Pairs weighted by degree
-/// are two arcs' sources, drawn anew while they are one node or an excluded pair. math: "Links" (10.1).
+/// are two arcs' sources, drawn again while they are one node or an excluded pair. math: "Links" (10.1).
 #pragma once
 
 #include <algorithm>

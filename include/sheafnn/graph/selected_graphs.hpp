@@ -33,7 +33,7 @@ class AloneGraphPart final : public GraphPart {
 /// Neither copied nor moved: the graph refers to its part.
 class SelectedGraphs {
  public:
-  /// Unchecked: `whole` is no part of a larger graph, features have a row for each of its nodes.
+  /// Unchecked: `whole` is not a part of a larger graph, features have a row for each of its nodes.
   ///
   /// \param graphs      increasing indices of graphs of the union, at least one
   /// \param as_a_part   keep the addresses in the whole; otherwise graph() is a whole graph of its own

@@ -40,7 +40,7 @@ struct EdgeList {
   /// "FILE:LINE" of an edge.
   [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }
 };
-/// What becomes of columns of an edge list that are no end of an edge.
+/// What becomes of columns of an edge list other than the ends of an edge.
 enum class EdgeAttributes : std::uint8_t {
   refuse,  ///< an error, unless all edges have the same
   types,   ///< the same, but the column type: EdgeList::types
@@ -101,7 +101,7 @@ class EdgeListReader {
     if (numbers_.emplace(name, static_cast<std::int32_t>(names_.size())).second) names_.push_back(name);
     return numbers_.at(name);
   }
-  /// A column that is no end of an edge.
+  /// A column other than the ends of an edge.
   struct Column {
     enum class Kind { ends, ignored, type, constant, number, chosen };
     Kind kind = Kind::constant;
@@ -111,7 +111,7 @@ class EdgeListReader {
   };
 
   /// Takes the first record for the names of columns, if no name is a node or number, and two names are ends of an edge. So
-  /// a mistyped pair of nodes is no header.
+  /// a mistyped pair of nodes is not a header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
     if (fields.size() > 100) return false;  // of no edge list

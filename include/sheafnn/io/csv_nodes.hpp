@@ -40,7 +40,7 @@ struct NodeTable {
       texts;                       ///< for each of TableRules::texts: n fields, or none: no such column
   std::vector<std::string> types;  ///< n fields of the column of types; empty: none, or not read
 
-  /// n; 0 where there is no table. A list of labels has no names, a table without labels no labels.
+  /// n; 0 without a table. A list of labels has no names, a table without labels no labels.
   [[nodiscard]] Index node_count() const noexcept {
     return static_cast<Index>(std::max(names.size(), labels.size()));
   }
@@ -100,7 +100,7 @@ struct NodeColumns {
   bool labelled = false;
   std::size_t unnamed = 0;  ///< trailing columns, which are empty
 
-  /// A column that is called like a set or a split is no feature. \throws std::runtime_error  for one
+  /// A column with the name of a set or a split is not a feature. \throws std::runtime_error  for one
   static void refuse_set(const CsvReader& header, const std::string& name, const TableRules& rules) {
     if (!resembles_set_column(name)) return;
     fail(header.where(), "column '", printable(name), "' looks like a part of a split, not like a feature; ",

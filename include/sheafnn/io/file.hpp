@@ -55,7 +55,7 @@ template <class... Parts>
 [[noreturn]] void fail(std::string_view where, const Parts&... parts) {
   throw std::runtime_error(sheafnn::detail::concat(where, ": ", parts...));
 }
-/// The same of a path that cannot be opened. Where nothing is there, the error is a MissingFile.
+/// The same of a path that cannot be opened. If nothing exists there, the error is a MissingFile.
 template <class... Parts>
 [[noreturn]] void fail_to_open(const std::filesystem::path& path, const Parts&... parts) {
   std::error_code error;
@@ -73,7 +73,7 @@ using sheafnn::detail::printable;
        "has a carriage return that ends no line. Save the file with the line ends of Unix or Windows");
 }
 
-/// Runs `body` and returns its result; errors that do not name the file yet are thrown anew as std::runtime_error
+/// Runs `body` and returns its result; errors that do not name the file yet are rethrown as std::runtime_error
 /// that does.
 template <class Body>
 auto naming_file(const std::string& file, const Body& body) {
@@ -204,7 +204,7 @@ class OpenFile {
 
 }  // namespace detail
 
-/// Reads a regular file: what was there when it was opened, also when another takes its place meanwhile.
+/// Reads a regular file: the content when it was opened, also when another takes its place meanwhile.
 ///
 /// \throws MissingFile         no such file
 /// \throws std::runtime_error  it is a folder or device, cannot be read, is larger than the memory, or changed during the
@@ -260,7 +260,7 @@ class OpenFile {
 
 namespace detail {
 
-/// The file that a path leads to through symbolic links, whether it is there or not. Links that go in circles lead to one
+/// The file that a path leads to through symbolic links, whether it exists or not. Links that go in circles lead to one
 /// of themselves.
 [[nodiscard]] inline std::filesystem::path behind_links(std::filesystem::path path) {
   std::error_code error;

@@ -225,7 +225,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
 ///
 /// \param folder   its name becomes the dataset's name
 /// \param form     how to read the features
-/// \param use      splits are looked at for training only
+/// \param use      splits are read for training only
 /// \param missing  the texts that are unknown labels
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit
 [[nodiscard]] inline Dataset load_geom_gcn(const std::filesystem::path& folder,

@@ -65,7 +65,7 @@ inline void check_offsets(const std::string& name, Index u, Index begin, Index e
   fail(name, "entries ", u, " and ", u + 1, " are ", begin, " and ", end,
        "; offsets must not decrease and end at ", entries);
 }
-/// Refuses a neighbour of u that is no other node, or not above the one before. \param before  −1: it is the first
+/// Refuses a neighbour of u that is not another node, or not above the one before. \param before  −1: it is the first
 inline void check_neighbour(const std::string& name, Index u, Index neighbour, Index before, Index nodes) {
   if (neighbour < 0 || neighbour >= nodes) {
     fail(name, "node ", u, " has a neighbour ", neighbour, "; there are ", nodes, " nodes");

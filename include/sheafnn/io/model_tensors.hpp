@@ -63,7 +63,7 @@ namespace detail {
 /// Options that differ in files of earlier versions. One option is stored under another name: whether rows are scaled
 /// to sum 1. Two options are missing and had another default: the sheaf activation and the form of the layers.
 ///
-/// \throws std::invalid_argument  a text that is no value of such an option
+/// \throws std::invalid_argument  a text that is not a value of such an option
 template <class Options>
 void read_older_options(const std::map<std::string, std::string>& texts, Options& options) {
   if constexpr (requires { options.sheaf_activation; }) {
@@ -85,7 +85,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
 /// Kind, family, dimension and options of a checkpoint.
 ///
 /// \param path  the file it comes from, for messages
-/// \throws std::runtime_error  it is no checkpoint, or one of a later format version
+/// \throws std::runtime_error  it is not a checkpoint, or one of a later format version
 [[nodiscard]] inline CheckpointInfo checkpoint_info(const std::filesystem::path& path, const TensorFile& file) {
   const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
@@ -109,7 +109,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     const auto read = [&](const Option& option, auto& field) {
       if (option.since != nullptr && !file.metadata.contains(option.key)) return;  // it keeps its default
       const std::string& text = detail::metadata_value(path, file, option.key);
-      // What is not printable is no option, and belongs into no message; plans and lists are long, and check that themselves.
+      // An unprintable text is not an option and does not belong in a message; plans and lists are long, and check that themselves.
       using Field = std::remove_cvref_t<decltype(field)>;
       constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>> ||
                                detail::is_name_list<Field>;
@@ -274,7 +274,7 @@ template <class Model>
 ///
 /// \param path       the file it comes from, for messages
 /// \param posterior  the posterior's own state, such as a prior, which files do not hold
-/// \throws std::runtime_error  it is no checkpoint, or holds another kind of model, another family, stalk
+/// \throws std::runtime_error  it is not a checkpoint, or holds another kind of model, another family, stalk
 ///         dimension or shape: both sides are named
 template <class Model>
 [[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file,

@@ -272,7 +272,7 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
 /// Reads an array of texts (dtype U) or bytes (dtype S) in C order.
 ///
 /// \param where  what messages call the array
-/// \throws std::runtime_error  another element type, Fortran order of a matrix, what is no character, or a wrong
+/// \throws std::runtime_error  another element type, Fortran order of a matrix, code points that are not characters, or a wrong
 ///                             length
 [[nodiscard]] inline NpyTexts npy_texts(std::string where, const Bytes& content) {
   const detail::NpyHeader header = detail::read_npy_header(where, content);

@@ -21,7 +21,7 @@ class NpzArchive {
  public:
   /// Opens a file.
   ///
-  /// \throws std::runtime_error  it cannot be read, or is no intact zip archive
+  /// \throws std::runtime_error  it cannot be read, or is not an intact zip archive
   explicit NpzArchive(const std::filesystem::path& path) : NpzArchive(path.string(), read_file(path)) {}
   /// Takes the content of a file; `name` is what messages call it. \throws std::runtime_error  as above
   NpzArchive(std::string name, Bytes content) : NpzArchive(ZipArchive(std::move(name), std::move(content))) {}

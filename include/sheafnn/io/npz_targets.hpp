@@ -103,7 +103,7 @@ class TargetArrays {
 
 /// The numbers to learn of n nodes under some keys: arrays of n, n × 1 or n × k values, side by side, or columns of them.
 ///
-/// \throws std::runtime_error  as TargetArrays, a column that is there twice, or, unless for prediction, a key that is missing
+/// \throws std::runtime_error  as TargetArrays, a column given twice, or, unless for prediction, a key that is missing
 template <class GraphType>
 void take_targets(NodeDataset<GraphType>& data, const NpzArchive& archive, std::span<const std::string> keys,
                   DatasetUse use) {

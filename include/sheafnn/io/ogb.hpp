@@ -276,7 +276,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
 /// Files .csv without .gz are read as well. Labels `nan` are unknown. Other files, such as node_year.csv.gz, are not read.
 ///
 /// \param folder   its name becomes the dataset's name
-/// \param use      splits are looked at for training only
+/// \param use      splits are read for training only
 /// \param missing  the texts that are unknown labels, besides `nan`
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit. Also for features of
 ///                             edges, several graphs, or several labels for a node

@@ -325,11 +325,11 @@ inline void write_masks(const NewFolder& folder, const Split& split, Index n) {
 /// one split. In memory are pieces of the files, `arcs` arcs, and some 16 bytes a node. Needs a POSIX system where the numbers
 /// are in data.npz.
 ///
-/// \param folder   a new folder, or an empty one. It is there with all files, or not at all
+/// \param folder   a new folder, or an empty one. It exists with all files, or not at all
 /// \param missing  the texts that are unknown labels, besides `nan`
 /// \throws std::invalid_argument  options out of range
 /// \throws std::runtime_error     as load_ogb() in training. Also missing labels or splits, or several splits without a name.
-///                                Features in Fortran order, or too large for single precision. A folder that is there
+///                                Features in Fortran order, or too large for single precision. A folder that exists
 ///                                already or cannot be written
 inline OgbConverted convert_ogb(const std::filesystem::path& ogb, const std::filesystem::path& folder,
                                 const OgbConversion& options = {}, const MissingLabels& missing = {}) {

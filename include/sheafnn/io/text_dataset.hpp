@@ -49,7 +49,7 @@ struct TextOptions {
 
 /// Checks names of targets. \param name  what messages call them
 ///
-/// \throws std::invalid_argument  no name, an empty one, or one that is there twice
+/// \throws std::invalid_argument  no name, an empty one, or one that occurs twice
 inline void check_target_names(std::string_view name, const std::vector<std::string>& targets) {
   require(!targets.empty(), name, "an empty list", "at least one name is needed");
   for (auto target = targets.begin(); target != targets.end(); ++target) {

@@ -74,7 +74,7 @@ struct AttentionHead {
     for_scores([&](Index i) { share_at(i) /= sum; });
   }
   /// \param bar       of Λ, one value per score
-  /// \param wanted    was there an attend() for the node?
+  /// \param wanted    did attend() run for the node?
   /// \param kl_share  λ
   template <class ForScores>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE AttentionSums<S> backward(const ForScores& for_scores, const S* bar,

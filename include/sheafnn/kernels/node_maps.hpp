@@ -4,7 +4,7 @@
 ///
 ///     τ = exp(min(log τ, ln 10)),   a = (deg⁺ τ² + 1)^{-1/2},   sent = a S x,   (Δ x)_u = diagonal x − a Tᵀ Σ sent
 ///
-/// with T in the place of both maps where they are alike (math: "Cooperative sheaves" (4.2), "Backward pass of a
+/// with T in place of both maps where they are alike (math: "Cooperative sheaves" (4.2), "Backward pass of a
 /// cooperative layer" (4.8)). At a tile T of channels x are the D coordinates of the node in it. What has no channels takes
 /// scalars or packs of nodes.
 ///

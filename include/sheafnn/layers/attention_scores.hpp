@@ -5,7 +5,7 @@
 ///     p_k = W_kᵀ a_k,own,   q_k = W_kᵀ a_k,other,   s_u^k = ⟨p_k, x_u⟩,   t_v^k = ⟨q_k, x_v⟩
 ///     e_uv^k = LeakyReLU_0.2(s_u^k + t_uv^k) + σ ε,   Λ_uv = (1/K) Σ_k softmax over v of e_uv^k
 ///
-/// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is there with the option
+/// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is added with the option
 /// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, after the
 /// arcs of all nodes, its own: their index is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
 ///
@@ -128,7 +128,7 @@ class AttentionScores {
     scale_ = std::exp(weights.log_scale[0]);
     set_noise(execution, noise);
   }
-  /// Scores of node u and, where it is wanted, its Λ. \param transported  t_uv are there
+  /// Scores of node u and, where it is wanted, its Λ. \param transported  t_uv have been set
   void attend(Index u, bool transported, bool wanted) {
     for (Index k = 0; k < heads_; ++k) {
       const S key = own_[u * heads_ + k];
@@ -166,7 +166,7 @@ class AttentionScores {
       const kernels::AttentionSums<S> sums =
           head(k).backward([&](const auto& use) { for_scores(u, use); }, bar, wanted, kl_share);
       scale_bar += sums.scale_bar;
-      own_[u * heads_ + k] = sums.key_bar;  // s̄ in the place of s
+      own_[u * heads_ + k] = sums.key_bar;  // s̄ in place of s
     }
     return scale_bar;
   }
@@ -178,7 +178,7 @@ class AttentionScores {
   }
   /// Room of one chunk of nodes in `partial`: sums of p̄ and q̄.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * heads_ * width_; }
-  /// t̄ of all nodes, in the place of t, from ē of all arcs that end at a node. Sums of the halo go to their owners.
+  /// t̄ of all nodes, in place of t, from ē of all arcs that end at a node. Sums of the halo go to their owners.
   void add_arcs(Execution execution) {
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {

@@ -4,7 +4,7 @@
 ///     y = w ∘ x̂ + b,  x̂ = (x − mean(x)) / √(var(x) + ε),  ε = 10⁻⁵, mean and variance over all n rows, divisor n,
 ///
 /// with its backward pass, x̄ = w ∘ (ȳ − mean(ȳ) − x̂ mean(ȳ ∘ x̂)) / √(var(x) + ε). The rows are the nodes of a graph, all
-/// of which are there in every pass. So evaluations use the statistics of the graph at hand, and no running averages. On a
+/// of which every pass has. So evaluations use the statistics of the graph at hand, and no running averages. On a
 /// part of a graph the rows are its owned nodes, and all means are taken over the rows of all parts.
 /// Source: math: "Cooperative sheaves" (4.4); Batch Normalization (Ioffe, Szegedy).
 #pragma once

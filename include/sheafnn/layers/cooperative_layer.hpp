@@ -235,7 +235,7 @@ class CooperativeLayer {
   Buffer<S> slope_;       ///< the derivative of act(dropout(z)) in z = Δ_inᵀ Δ_out Y
   Buffer<S> second_sum_;  ///< what the nodes received of that
   Buffer<S> output_;      ///< of forward(), by index in nodes_; allocated by the first
-  // Of the present pass:
+  // Of the current pass:
   DiffusionWeights<const S> weights_;
   const NodeMaps<D, S>* maps_ = nullptr;
   const S* input_ = nullptr;

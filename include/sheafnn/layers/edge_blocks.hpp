@@ -116,7 +116,7 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
 
 namespace sheafnn::layers {
 
-/// Memory with so many values per edge, in blocks of W edges. It may belong to others.
+/// Memory with this many values per edge, in blocks of W edges. It may belong to others.
 template <class S>
 struct EdgeMemory {
   Index numbers = 0;

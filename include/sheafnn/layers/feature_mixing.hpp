@@ -50,7 +50,7 @@ template <class S>
 class FeatureMixing {
  public:
   FeatureMixing() = default;
-  /// \param left, right  are there A (d' × d') and B (f × f)?
+  /// \param left, right  does the layer have A (d' × d') and B (f × f)?
   FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right);
 
   /// Y, n × d' × f, if the last forward() kept it; otherwise null.

@@ -105,7 +105,7 @@ class HeatOperator {
   /// Channels that are diffused together: a few registers for every node.
   static constexpr Index strip = 64;
 
-  /// The same without terms where there is no series.
+  /// The same without terms if there is no series.
   [[nodiscard]] static HeatOptions options_of_series(HeatOptions options) {
     if (!options.is_polynomial()) options.terms = 0;
     return options;

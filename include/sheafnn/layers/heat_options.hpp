@@ -50,7 +50,7 @@ struct HeatOptions {
   bool self_loops = false;  ///< A + I in place of A
   Index terms = 8;          ///< K: the degree of a series, or the number of eigenpairs, at most n
   double time = 1;          ///< t, where it is not learned, and where it starts
-  bool learned = true;      ///< is there a time for every bundle among the parameters?
+  bool learned = true;      ///< do the parameters have a time for every bundle?
   HeatStart start = HeatStart::equal;
 
   /// Does the time matter?

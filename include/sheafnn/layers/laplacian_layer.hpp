@@ -143,7 +143,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     end_backward(call, rates);
     add_sums(rates);
     step_.end_backward(call, through);
-    if (rows_ != nullptr) rows_->owner = nullptr;  // `through` may be in the place of Y
+    if (rows_ != nullptr) rows_->owner = nullptr;  // `through` may be in place of Y
     if constexpr (mixes && !with_mixed) {
       mixing_.backward(call.execution, mixing_of(weights_), detail::unit_gain<S>.data(), through, x_bar,
                        mixing_of(weights_bar_));

@@ -112,7 +112,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
 
   /// Computes the derivatives of the sheaf's blocks from the derivatives of the blocks of Δ.
   ///
-  /// \param parts       bar.arc and bar.node have so many parts, which are added up
+  /// \param parts       bar.arc and bar.node have this many parts, which are added up
   /// \param bar         derivative of the transposed Δ_vu per arc u→v, and of the transposed Δ_uu per node; overwritten
   /// \param accumulate  add to `gradient` instead of overwriting it
   void backward(Execution execution, const SheafBlocks<Family, S>& sheaf, Index parts, LaplacianBlocks<S>& bar,

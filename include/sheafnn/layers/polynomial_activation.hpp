@@ -76,7 +76,7 @@ class FilterActivation {
     });
   }
 
-  /// G = −x̄' ∘ ELU′(z), in the place of z and in tiles, and x_bar = x̄', where x̄' is out_bar or, at other nodes, 0.
+  /// G = −x̄' ∘ ELU′(z), in place of z and in tiles, and x_bar = x̄', where x̄' is out_bar or, at other nodes, 0.
   /// Also the sums ⟨x, x̄'⟩ of each coordinate and ⟨G, base⟩.
   void backward(Execution execution, const NodeSelection& nodes, const S* x, const S* base, const S* out_bar, S* z,
                 S* g_tiles, S* x_bar);

@@ -175,7 +175,7 @@ namespace sheafnn::detail {
           2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) * (t + 2) / (r * t)};
 }
 
-/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C, which
+/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in place of A, B and C, which
 /// gives other polynomials. Source: math: "Polynomial filters".
 [[nodiscard]] inline RecurrenceStep published_jacobi_step(double alpha, double beta, Index k) {
   constexpr double tiny = 1e-8;

@@ -117,7 +117,7 @@ class FilterRecurrence {
   }
   /// Step k of Clenshaw's recurrence, k = steps() − 1 … 0, on y:
   ///     b_k = c_k Δ b_{k+1} + (B_k − A_k) b_{k+1} − C_{k+1} b_{k+2} + w_k y.
-  /// b_{steps()} = w y is no array: the first step takes y in its place, and what the second one reads of it is part of
+  /// b_{steps()} = w y is not stored: the first step takes y in its place, and what the second one reads of it is part of
   /// `direct`.
   template <class S>
   [[nodiscard]] FilterFactors<S> clenshaw(Index k) const noexcept {

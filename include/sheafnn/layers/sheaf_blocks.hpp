@@ -62,7 +62,7 @@ class SheafBlocks {
 
   SheafBlocks() = default;
   /// \param arc_grams  shared by sheaves that are built in turn, and made larger where it is too small; null: the sheaf's own
-  /// \param has_maps   is there memory for maps()?
+  /// \param has_maps   allocate memory for maps()?
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
               std::shared_ptr<ArcGrams> arc_grams = nullptr, bool has_maps = true);
   SheafBlocks(const Graph&&, const EdgeBlocks<S>&, Normalisation, std::shared_ptr<ArcGrams> = nullptr,
@@ -92,7 +92,7 @@ class SheafBlocks {
 
   /// Which parts build() makes and backward() reads: at first blocks of the Laplacian alone.
   ///
-  /// \param maps, blocks  is there arc_map(), and are there D, S and Q?
+  /// \param maps, blocks  are arc_map(), and D, S and Q, computed?
   void choose_parts(bool maps, bool blocks) {
     has_blocks_ = blocks;
     arc_map_.resize(maps ? graph_->arc_count() * Sizes::map : 0);
@@ -147,7 +147,7 @@ class SheafBlocks {
     scalings_.build(execution, graph_->own_node_count(), graph_->offsets(), arc_grams);
   }
 
-  /// The same for maps that are there.
+  /// The same for maps that have been set.
   void build(Execution execution, const S* weight) { build(execution, weight, false, stored_maps()); }
 
   /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners. Layers that read the
@@ -187,7 +187,7 @@ class SheafBlocks {
   [[nodiscard]] bool can_take_derivatives() const noexcept {
     return has_blocks_ && arc_map_.empty() && graph_->part() == nullptr;
   }
-  /// Puts the derivatives of D and Q in the place of these blocks, until the next build(). `gradient` is then free for another
+  /// Puts the derivatives of D and Q in place of these blocks, until the next build(). `gradient` is then free for another
   /// sheaf before backward_block().
   void take_derivatives(Gradient& gradient) noexcept {
     std::swap(transport_, gradient.off_diagonal_bar);

@@ -3,7 +3,7 @@
 ///
 /// Mixing is one product per node, of its row of X with W, W_{(j,k),(i,l)} = A_ij B_lk; without A, of every stalk coordinate
 /// with Bᵀ. The first layer of a network may read sparse features. Shapes: X n × d × c, A d × d, B c' × c, b c'. On a part of a graph
-/// rows of the halo are computed from what is there; only what LaplacianStep reads of them has meaning.
+/// rows of the halo are computed from what the part has; only what LaplacianStep reads of them has meaning.
 /// Source: Sheaf Neural Networks (Hansen and Gebhart, arXiv 2012.06333); math: "Convolutions on given sheaves".
 #pragma once
 

@@ -122,7 +122,7 @@ class SheafLearner {
     if (own.empty()) own.resize(graph_->node_count() * stride_);
     return work_->projection = own.data();
   }
-  /// The memory of rows_: without hidden layers in the place of raw_bar().
+  /// The memory of rows_: without hidden layers in place of raw_bar().
   [[nodiscard]] const EdgeMemory<S>& row_memory() const noexcept {
     return hidden_layers() > 0 ? work_->row_bar : work_->raw_bar;
   }

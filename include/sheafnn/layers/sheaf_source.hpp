@@ -47,7 +47,7 @@ class SheafStack {
     return sheaves_[static_cast<std::size_t>(s)];
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
-  /// Memory with at least so many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
+  /// Memory with at least this many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
   /// A backward pass may write to a block of edges when the maps of the block have their derivatives.
   [[nodiscard]] EdgeMemory<S> edge_memory(Index numbers) {
     constexpr Index transport = BlockSizes<Family>::transport;

@@ -180,7 +180,7 @@ class VariationalSource {
   std::vector<Deferred> deferred_;  ///< in the order of their backward passes
   double kl_weight_ = 0;            ///< of the backward pass
   bool defers_ = false;             ///< does it defer sheaves?
-  bool keeps_gradient_ = true;      ///< are there derivatives in Q's parameters?
+  bool keeps_gradient_ = true;      ///< have derivatives of Q's parameters been added?
 };
 
 template <class Posterior, class S, class Maps>

@@ -55,7 +55,7 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
-/// A loop over parameters is cut in steps of so many.
+/// A loop over parameters is cut in steps of this size.
 inline constexpr Index adam_grain = 4096;
 
 /// Rates that single precision can hold; 0: the sheaf learner has the rate of the other parameters.

@@ -167,7 +167,7 @@ inline constexpr std::string_view loss_prefix = "loss.";
 /// their values: weights of a loss, for example. Arrays with the layout of the parameters, such as a network's
 /// gradient, must be made again.
 ///
-/// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that is there already
+/// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that exists already
 template <class S, class Declare>
 void extend_parameters(ParameterSet<S>& parameters, std::uint64_t seed, const Declare& declare) {
   ParameterSet<S> extended = parameters;

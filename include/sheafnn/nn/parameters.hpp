@@ -56,7 +56,7 @@ class ParameterTable {
  public:
   /// Adds a parameter.
   ///
-  /// \throws std::invalid_argument  no name, or one that is there already; no extent, or one outside 1 … 2147483647
+  /// \throws std::invalid_argument  no name, or one that exists already; no extent, or one outside 1 … 2147483647
   ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false,
                   InitialValues initial = {}, bool as_stored = false) {
     ParameterInfo info{std::move(name),    std::move(shape), transposed, group, size_, 1,

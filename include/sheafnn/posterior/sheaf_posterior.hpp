@@ -12,7 +12,7 @@
 ///     parameter_size     values that activate() makes of them, of which sample() reads the first sample_size
 ///     gradient_size      values that the derivatives in the distribution's parameters take
 ///     noise_size         random numbers per map
-///     closed_form_kl     are there kl() and kl_backward()? Otherwise the ELBO uses log_ratio()
+///     closed_form_kl     does it have kl() and kl_backward()? Otherwise the ELBO uses log_ratio()
 ///
 ///     activate(raw, parameters)                             the distribution of one incident pair
 ///     activate_backward(raw, parameters, gradient, raw_bar)  sets raw_bar

@@ -65,7 +65,7 @@ class MixtureComponents {
   virtual bool fit_candidate(std::span<const double> weights) = 0;
   /// out[i] = log f of the candidate.
   virtual void candidate_log_densities(std::span<double> out) const = 0;
-  /// Makes the candidate component k, which is one of the present components or the next one.
+  /// Makes the candidate component k, which is one of the current components or the next one.
   virtual void take_candidate(std::size_t k) = 0;
   virtual void drop(std::size_t k) = 0;
 };

@@ -63,7 +63,7 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
   return r;
 }
 
-/// A matrix whose rows and columns have sum 1, less the identity. Its diagonal is minus the other entries of the row, which
+/// A matrix whose rows and columns have sum 1, minus the identity. Its diagonal is minus the other entries of the row, which
 /// keeps the digits of concentrated samples.
 [[nodiscard]] inline SquareMatrix<double, 3> less_identity(SquareMatrix<double, 3> squares) {
   for (int i = 0; i < 3; ++i) {
@@ -76,7 +76,7 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
 /// What the likelihood reads of samples in frames U and V.
 struct MatrixBinghamMoments {
   SquareMatrix<double, 5> transport = SquareMatrix<double, 5>::Zero();  ///< T
-  SquareMatrix<double, 3> rest = SquareMatrix<double, 3>::Zero();       ///< Σ w S_ij² less the identity
+  SquareMatrix<double, 3> rest = SquareMatrix<double, 3>::Zero();       ///< Σ w S_ij² minus the identity
 
   MatrixBinghamMoments(const std::vector<SquareMatrix<double, 3>>& samples, const SampleWeights& weights,
                        const SquareMatrix<double, 3>& u, const SquareMatrix<double, 3>& v) {

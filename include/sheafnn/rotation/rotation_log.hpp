@@ -223,7 +223,7 @@ namespace sheafnn::rotation {
 /// 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.
 ///
 /// \param options  how far from orthogonal R may be
-/// \throws std::invalid_argument  R is no rotation
+/// \throws std::invalid_argument  R is not a rotation
 template <class Scalar, int N>
 [[nodiscard]] RotationParameters<Scalar, N> rotation_log(
     const SquareMatrix<Scalar, N>& r, const std::type_identity_t<SampleOptions<Scalar>>& options = {}) {

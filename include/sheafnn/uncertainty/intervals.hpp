@@ -40,7 +40,7 @@ namespace sheafnn::detail {
 
 /// Checks K × N values of samples and a coverage. \returns N
 ///
-/// \throws std::invalid_argument  no sample, a size that is no multiple of K, or a coverage outside (0, 1)
+/// \throws std::invalid_argument  no sample, a size that is not a multiple of K, or a coverage outside (0, 1)
 inline std::size_t check_mixture(std::string_view name, std::size_t size, Index sample_count, double coverage) {
   require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
   const std::size_t samples = static_cast<std::size_t>(sample_count);

@@ -146,7 +146,7 @@ class SampledPredictionBuilder {
 }
 
 /// What an ensemble says: the same as one prediction from the samples of all its members, each of which has as many. The
-/// mean entropy of a member's samples is H[p̄] less its mutual information, the variance that within the members plus that
+/// mean entropy of a member's samples is H[p̄] minus its mutual information, the variance that within the members plus that
 /// between them.
 ///
 /// \param class_count  C

@@ -38,7 +38,7 @@ namespace sheafnn::uncertainty {
 
 /// softmax(logits / T) for every row of the n × C matrix `logits`; log-probabilities serve as logits.
 ///
-/// \throws std::invalid_argument  T not positive and finite, a size that is no multiple of C, or a logit that is
+/// \throws std::invalid_argument  T not positive and finite, a size that is not a multiple of C, or a logit that is
 ///                                not finite
 [[nodiscard]] inline std::vector<double> apply_temperature(std::span<const double> logits, Index class_count,
                                                            double temperature) {

@@ -123,7 +123,7 @@ struct BackwardCall {
   void* features_bar = nullptr;              ///< overwritten
   std::span<const NumberedArray> gradients;  ///< overwritten
   void* stream = nullptr;                    ///< of a device
-  const void* kl_bar_at = nullptr;           ///< on a device, in the place of kl_bar
+  const void* kl_bar_at = nullptr;           ///< on a device, in place of kl_bar
 };
 
 /// y = act(z), for numbers of arrays.
