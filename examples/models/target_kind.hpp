@@ -63,7 +63,7 @@ struct TargetPrediction {
 /// See the file comment.
 class TargetKind {
  public:
-  /// Of a training.
+  /// The kind of a training.
   ///
   /// \param data   with targets, whose names and ordered classes it takes
   /// \param train  training nodes, which decide the scaling
@@ -91,7 +91,7 @@ class TargetKind {
       throw std::invalid_argument(sheafnn::detail::concat(data.name, ": targets ", columns, ": ", error.what()));
     }
   }
-  /// Of a checkpoint. \throws std::runtime_error  naming the file: a part is missing or damaged
+  /// The kind of a checkpoint. \throws std::runtime_error  naming the file: a part is missing or damaged
   TargetKind(const std::string& file, const std::map<std::string, std::string>& notes, Index outputs) {
     const std::string targets = note(file, notes, "targets");
     sheafnn::io::detail::naming_file(file, [&] {

@@ -93,7 +93,7 @@ class TargetResults final : public Results {
   }
 
  private:
-  /// Of one target, one value for each training.
+  /// The errors of one target, one value for each training.
   struct Errors {
     Values mean_error, root_square, coverage, width;
   };

@@ -62,7 +62,7 @@ class FolderLock {
 class TrainingFolder {
  public:
   static constexpr const char* index = "training.json";
-  /// Of that file, for the reasons in io/format_version.hpp.
+  /// The format version of that file; io/format_version.hpp says when it grows.
   static constexpr sheafnn::Index version = sheafnn::io::training_state_version;
 
   /// The arguments that a folder was begun with, followed by the arguments of this call; without --resume FOLDER the latter alone.

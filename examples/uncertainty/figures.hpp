@@ -50,7 +50,7 @@ struct Mean {
     const Numbers known = programs::known_values(values);
     return known.empty() ? std::nan("") : programs::summarise(known).mean;
   }
-  /// Of temperatures, some of which may be at their bounds.
+  /// The median of temperatures, some of which may be at their bounds.
   [[nodiscard]] double median() const {
     Numbers sorted = values;
     std::sort(sorted.begin(), sorted.end());

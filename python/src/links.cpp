@@ -51,7 +51,7 @@ class LinkModel : public Checkpoint {
   }
   [[nodiscard]] const links_program::PairTask& task() const { return task_; }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info().model); }
-  /// Of links and labels.
+  /// Predicts links and labels.
   [[nodiscard]] sheafnn::uncertainty::SampledPrediction predict(const Dataset& data,
                                                                 std::span<const sheafnn::Edge> pairs,
                                                                 const sheafnn::PredictOptions& options) const {

@@ -106,7 +106,7 @@ struct AttentionNodeGradient {
   }
 };
 
-/// From Ȳ and the scores to x̄: P̄ = Aᵀ Ȳ, and x̄ ← dropout(P̄ B + what scores hand back). Where scores read the input
+/// Computes x̄ from Ȳ and the scores: P̄ = Aᵀ Ȳ, and x̄ ← dropout(P̄ B + what scores hand back). Where scores read the input
 /// without dropout, x̄ ← dropout(P̄ B) + what they hand back. The option `residual` adds x̄'. item (node, channels), group:
 /// instance.
 template <class Family, class S>

@@ -26,7 +26,7 @@ struct ScoreShape {
   Divisor heads;
 
   [[nodiscard]] SHEAFNN_HD Index count() const noexcept { return graph.pairs() + graph.nodes; }
-  /// Of all heads, of an instance.
+  /// The number of scores of all heads of an instance.
   [[nodiscard]] SHEAFNN_HD Index numbers() const noexcept { return count() * heads; }
   [[nodiscard]] SHEAFNN_HD Index own(Index u) const noexcept { return graph.pairs() + u; }
   /// The other pair of an edge.
@@ -212,7 +212,7 @@ struct ScoreKl {
   }
 };
 
-/// From Λ̄ to the derivatives of s + t of the scores, in place of shares; item: (node, k), group: instance.
+/// Computes the derivatives of s + t of the scores from Λ̄, in place of shares; item: (node, k), group: instance.
 template <class S>
 struct AttendBackward {
   ScoreArrays<S> scores;
@@ -308,7 +308,7 @@ struct KeyTotals {
   SHEAFNN_HD void finish(Index column, Index run, const S* sums) const { total[run * columns + column] = sums[0]; }
 };
 
-/// From p̄ and q̄ to the derivative of W; item: (k, r, j), group: run.
+/// Computes the derivative of W from p̄ and q̄; item: (k, r, j), group: run.
 template <class S>
 struct KeyWeightBar {
   AttentionPlaces at;

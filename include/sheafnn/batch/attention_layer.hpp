@@ -240,7 +240,7 @@ class BatchAttentionLayer {
                                   Items{with_kl ? chunks.count() : 0, pass.runs,
                                         ScoreKl<S>{arrays(call), chunks, call.kl_row(kl_), call.kl_stride}});
   }
-  /// From the derivatives of s + t to the derivatives of queries and of what scores read of neighbours.
+  /// Computes the derivatives of queries and of what scores read of neighbours from the derivatives of s + t.
   void scores_backward(const Call& call) {
     const Index instances = call.pass.instances(), heads = options_.heads;
     if (!options_.transported) {
@@ -261,7 +261,7 @@ class BatchAttentionLayer {
                                SourceBackward<Family, S>{queries(call), keeps ? plain_source_bar_.data() : nullptr,
                                                          source_bar_.data(), lanes});
   }
-  /// From partial sums to the gradients of W, a and log σ.
+  /// Computes the gradients of W, a and log σ from partial sums.
   void finish_weights(const Call& call) {
     const Index runs = call.pass.runs, chunks = RowChunks{shape_.nodes * call.pass.copies}.count();
     call.executor.launch_teams(columns_, runs, max_lanes,

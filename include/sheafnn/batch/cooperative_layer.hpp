@@ -126,7 +126,7 @@ class BatchCooperativeLayer {
                                          keep ? slope_.data() : nullptr}});
   }
 
-  /// From the derivative of output() to the input's as far as it does not come through the maps, in place. Also gives
+  /// Replaces the derivative of output() by the derivative of the input, without the part through the maps. Also gives
   /// partial sums of the gradients, and what follows the derivatives of the maps (NodeMapGradient).
   ///
   /// \param ready  parts that share the first launch

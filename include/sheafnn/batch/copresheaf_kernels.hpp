@@ -101,7 +101,7 @@ struct CopresheafEndBackward {
   }
 };
 
-/// From Ȳ: P̄ = (I ⊗ A)ᵀ Ȳ, and what m̄ = P̄ B is for each neighbour, m̄/degree. item (node, channels), group: instance.
+/// Computes P̄ = (I ⊗ A)ᵀ Ȳ from Ȳ, and each neighbour's share m̄/degree of m̄ = P̄ B. item (node, channels), group: instance.
 template <class Family, class S>
 struct MeanMixBackward {
   MixBackward<Family, S> mixing;
@@ -122,7 +122,7 @@ struct MeanMixBackward {
   }
 };
 
-/// From the nodes' m̄/degree: x̄ = x̄' + the derivative of X̃ through the dropout.
+/// Computes x̄ from the nodes' m̄/degree: x̄' + the derivative of X̃ through the dropout.
 template <class Family, class S>
 struct MeanBackward : WalkTeam<NeighbourSums<ArcMaps<Family, S, true>, S>, S> {
   using Team = WalkTeam<NeighbourSums<ArcMaps<Family, S, true>, S>, S>;

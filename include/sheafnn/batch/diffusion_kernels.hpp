@@ -82,7 +82,7 @@ struct LayerOutput {
     }
     store_value(shape, at, z);
   }
-  /// From X'. \param value  becomes what the next layer reads
+  /// Stores X'. \param value  becomes what the next layer reads
   template <int Max>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_value(const FeatureShape<S>& shape, const NodeChannels& at,
                                                     Tile<S> (&value)[Max]) const {

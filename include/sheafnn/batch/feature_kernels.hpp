@@ -40,7 +40,7 @@ struct FeatureShape {
 
   [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
-  /// Of a kernel whose items are nodes and channels.
+  /// The number of items of a kernel whose items are nodes and channels.
   [[nodiscard]] SHEAFNN_HD Index items() const noexcept { return nodes * tiles; }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
     return static_cast<std::uint32_t>(channels);
@@ -269,7 +269,7 @@ struct MixForward {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* right_at(const NodeChannels& at) const {
     return right + at.instance / copies * right_stride + at.channel;
   }
-  /// From X Bᵀ at a node and some channels, or from X where there is no B.
+  /// Continues from X Bᵀ at a node and some channels, or from X if there is no B.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, const Tile<S> (&in)[max_coordinates]) const {
     Tile<S> mixed[max_coordinates], scaled[max_coordinates];
     if (right != nullptr) store_stalk(shape, at, in, product);
@@ -302,7 +302,7 @@ struct ActivationBackward {
     load_stalk(shape, at, x_bar, bar);
     store(at, bar);
   }
-  /// From x̄ at a node and some channels; becomes z̄.
+  /// Replaces x̄ at a node and some channels by z̄.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates]) const {
     store(at, bar, [this](const Tile<S>& x, const Tile<S>& own) SHEAFNN_INLINE_LAMBDA {
       return kernels::activated_bar(x, own, activation);
@@ -324,9 +324,9 @@ struct ActivationBackward {
   }
 };
 
-/// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
-/// ε_i. Where a filter's high-pass term reads X, α G is added. Then, where the layer below needs no more than x̄ at the
-/// same node and channels, its first step. item (node, channels), group: instance.
+/// Computes the derivative of the layer's input from Ȳ: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), where
+/// gain_i = 1 + tanh ε_i. If a filter's high-pass term reads X, α G is added. If the layer below needs only x̄ at the same node
+/// and channels, its first step follows. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixBackward {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

@@ -72,7 +72,7 @@ struct StageBackward : ActivationBackward<Family, S> {
   }
 };
 
-/// From Ȳ: P̄ and X̄_i = P̄ B, and at the first stage, which comes last, x̄. item (node, channels), group: instance.
+/// Computes P̄ and X̄_i = P̄ B from Ȳ, and x̄ at the first stage, which comes last. item (node, channels), group: instance.
 template <class Family, class S>
 struct StageMixBackward {
   MixBackward<Family, S> mixing;

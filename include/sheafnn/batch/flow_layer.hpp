@@ -25,7 +25,7 @@ namespace sheafnn::batch::detail {
 
 /// The only layer of its network. As on the CPU, the first steps of a training pass keep the stages that the backward pass
 /// reads, as many as the memory allows. The backward pass computes the stages of the other steps again, with the same bits.
-/// Of steps that tolerances choose it computes all stages again: an instance whose step was rejected has other stages then, of
+/// If tolerances choose the steps, it computes all stages again: an instance whose step was rejected has other stages then, of
 /// length 0.
 template <class Executor, class Family, class S>
 class BatchFlowLayer {
@@ -254,7 +254,7 @@ class BatchFlowLayer {
       ++steps_;
     }
   }
-  /// Of step steps_.
+  /// Keeps the sizes of step steps_.
   void keep_sizes(Executor& executor) {
     const std::vector<S>& sizes = control_->accepted_sizes();
     if (static_cast<Index>(chosen_.size()) == steps_) {

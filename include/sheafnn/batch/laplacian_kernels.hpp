@@ -158,8 +158,8 @@ struct EquationForward : WalkTeam<Walk, S> {
   }
 };
 
-/// From x̄': z̄, r̄ = S z̄, minus what X or Y gets without Δ, what is added to X̄₁, and X̄_{l−1}. item (node, channels), group:
-/// instance.
+/// Computes from x̄': z̄, r̄ = S z̄, minus what X or Y gets without Δ, what is added to X̄₁, and X̄_{l−1}.
+/// item (node, channels), group: instance.
 template <class Equation, class Family, class S>
 struct EquationBackward {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -251,8 +251,8 @@ struct NoLayerBelow {
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void go_on(const At&, Bar&) const {}
 };
 
-/// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, the derivative of X̃, S W̄ + what it gets without Δ, through the
-/// dropout.
+/// Computes W̄ = L r̄ from r̄, and x̄, the derivative of X̃: S W̄ + what it gets without Δ, through the
+/// dropout. Only the derivatives of learned maps need W̄.
 ///
 /// \tparam Below  go_on(at, x̄) continues with the layer below, at the same node and channels
 /// \tparam Walk   applies Δ, as Diffusion has it
@@ -288,7 +288,7 @@ struct EquationDiffuseBackward : WalkTeam<Walk, S> {
   }
 };
 
-/// From Ȳ: P̄ = (I ⊗ A)ᵀ Ȳ, and x̄ = dropout(P̄ B) + what X gets without Y. item (node, channels), group: instance.
+/// Computes P̄ = (I ⊗ A)ᵀ Ȳ from Ȳ, and x̄ = dropout(P̄ B) + what X gets without Y. item (node, channels), group: instance.
 template <class Equation, class Family, class S>
 struct EquationMixBackward {
   MixBackward<Family, S> mixing;

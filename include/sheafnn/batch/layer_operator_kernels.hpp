@@ -68,7 +68,7 @@ struct PredictColumns {
     if (edge_weight != nullptr && at.side == 0) edge_weight_out[at.edge] = edge_weight[at.edge];
   }
 };
-/// From their derivatives to the learner's. item: EdgeSide.
+/// Computes the derivatives of the learner's outputs from the derivatives of the maps. item: EdgeSide.
 template <class Family, class S>
 struct PredictColumnsBackward {
   Index edges;

@@ -13,8 +13,8 @@ namespace sheafnn::batch::detail {
 /// hold the derivatives of all applications of Δ, one after another.
 template <class Executor, class S>
 struct LayerScratch {
-  /// Of one layer while the layer below begins, or while sums for the weights of the one are in the first launch of the
-  /// other.
+  /// The arrays of one layer while the layer below begins, or while sums for its weights are in the first launch of the
+  /// layer below.
   struct Side {
     Array<Executor, S> z_bar, r_bar, y_bar, p_bar;
   };
@@ -49,7 +49,7 @@ struct LayerScratch {
     }
     segments = array(segment_sums);
   }
-  /// Of a layer.
+  /// The side of a layer.
   [[nodiscard]] Side& of(std::uint32_t layer) noexcept { return side[two_sides ? layer % 2 : 0]; }
   [[nodiscard]] const Side& of(std::uint32_t layer) const noexcept { return side[two_sides ? layer % 2 : 0]; }
   /// Where a layer that reads X_{l−1} puts its derivative: it is read before layer l − 2 writes there.

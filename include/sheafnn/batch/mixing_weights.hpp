@@ -40,7 +40,7 @@ class LeftWeights {
   }
 
   [[nodiscard]] bool present() const noexcept { return offset_ >= 0; }
-  /// Of run 0; null: there is none.
+  /// The matrix of run 0; null: none.
   [[nodiscard]] const S* of(const ParameterView<S>& parameters) const noexcept {
     return present() ? parameters.value + offset_ : nullptr;
   }
@@ -87,7 +87,7 @@ class RightWeights {
   }
 
   [[nodiscard]] bool present() const noexcept { return offset_ >= 0; }
-  /// Of run 0; null: there is none.
+  /// The matrix of run 0; null: none.
   [[nodiscard]] const S* of(const ParameterView<S>& parameters) const noexcept {
     return present() ? parameters.value + offset_ : nullptr;
   }
@@ -132,7 +132,7 @@ class MixingWeights {
 
   [[nodiscard]] bool has_left() const noexcept { return left_.present(); }
   [[nodiscard]] bool has_right() const noexcept { return right_.present(); }
-  /// Of run 0; null: there is none.
+  /// A of run 0; null: none.
   [[nodiscard]] const S* left(const ParameterView<S>& parameters) const noexcept { return left_.of(parameters); }
   [[nodiscard]] const S* right(const ParameterView<S>& parameters) const noexcept { return right_.of(parameters); }
   /// \param side             has Ȳ and P̄
@@ -217,7 +217,7 @@ class BatchMixing {
             nullptr,
             nullptr};
   }
-  /// From Ȳ of the layer's scratch to P̄ and x̄.
+  /// Computes P̄ and x̄ from Ȳ of the layer's scratch.
   template <class Family, class Call>
   [[nodiscard]] MixBackward<Family, S> backward(const Call& call, S* x_bar) const {
     auto& side = call.scratch.of(number_);

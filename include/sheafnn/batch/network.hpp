@@ -196,7 +196,7 @@ class BatchNetwork<Executor, ModelType>
                        learner.edge_weight());
   }
 
-  /// From the derivative of the logits to all gradients but for their sums.
+  /// Computes the partial sums of all gradients from the derivative of the logits.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     const std::size_t top = parts_.layers.size() - 1;
     auto* const entered = parts_.enters_last_layer() ? parts_.layers[top].diffusion() : nullptr;
@@ -210,7 +210,7 @@ class BatchNetwork<Executor, ModelType>
                                        entered != nullptr));
   }
 
-  /// From X̄_{L+1}, in x_bar, to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's
+  /// From X̄_{L+1}, in x_bar, computes X̄_l and F̄^l, l = L … 1, then the derivatives of H, Q's parameters and the encoder's
   /// weights.
   ///
   /// \param products  a part that shares the first launch
@@ -319,7 +319,7 @@ class BatchNetwork<Executor, ModelType>
     executor_.launch_together(encoder.before_activation(parts_.runs(), bar), ready...);
     executor_.launch_together(encoder.column_products(bar), encoder.row_products(parts_.view, bar));
   }
-  /// From partial sums to gradients, and the sum of the posterior's KL without a closed form.
+  /// Adds up partial sums to gradients, and the posterior's KL if it has no closed form.
   void sum_gradients(bool closed_form) {
     const auto sums = parts_.partial_sums();
     if constexpr (sampled) {

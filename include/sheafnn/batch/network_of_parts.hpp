@@ -154,28 +154,28 @@ class NetworkOfParts {
     if constexpr (hidden_layers) return parts_.hidden_readout.forward(executor_, pass, parts_.view, x);
     return x;
   }
-  /// From the derivative of the logits to X̄_{L+1} in x_bar.
+  /// Computes X̄_{L+1}, in x_bar, from the derivative of the logits.
   void read_out_backward(const Pass& pass) {
     S *const x_bar = parts_.x_bar.data(), *read_bar = x_bar;
     if constexpr (hidden_layers) read_bar = parts_.hidden_readout.output_bar(x_bar);
     parts_.output->backward(executor_, pass, parts_.view, read_bar);
     if constexpr (hidden_layers) parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
   }
-  /// From the derivative of the logits to all gradients but for their sums.
+  /// Computes the partial sums of all gradients from the derivative of the logits.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     read_out_backward(pass);
     S* bar =
         network().diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view));
     parts_.encoder->backward(executor_, parts_.view, bar);
   }
-  /// From KL per distribution to its sum.
+  /// Adds up the KL of all distributions.
   void sum_kl() {
     if constexpr (Model::bayesian) {
       executor_.launch_together(parts_.kl_tree.begin(parts_.kl_of_pairs()));
       parts_.kl_tree.finish(executor_);
     }
   }
-  /// From partial sums to gradients, and the sum of KL.
+  /// Adds up partial sums to gradients, and the KL.
   void sum_gradients(bool /*closed_form*/) {
     const auto sums = parts_.partial_sums();
     if constexpr (Model::bayesian) {

@@ -209,7 +209,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
       if (reads.maps) sheaf.clear_gradient(executor);
     }
   }
-  /// From x̄ of the first layer in all copies to the derivative of the embeddings of each run.
+  /// Computes the derivative of the embeddings of each run from x̄ of the first layer in all copies.
   [[nodiscard]] S* embedding_bar_of(Executor& executor, const Pass& pass) {
     if (start) return start->backward(executor, pass, x_bar.data());
     return pass.copies > 1 ? embedding_bar.data() : x_bar.data();
@@ -222,7 +222,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
     }
   }
 
-  /// Of models that sample.
+  /// Models that sample have one.
   std::optional<typename PosteriorOf<Executor, Model, sampled, View>::type> posterior;
 
  private:

@@ -32,7 +32,9 @@ struct NodeTargetLists {
 
 namespace detail {
 
-/// Of n nodes and C classes. \throws std::invalid_argument  another number of them, or a label or weight out of range
+/// Checks targets for n nodes and C classes.
+///
+/// \throws std::invalid_argument  another number of either, or a label or weight out of range
 inline void check(const NodeTargetLists& targets, Index nodes, Index classes) {
   using sheafnn::detail::concat;
   require_size(targets.labels, nodes, "labels");
@@ -84,11 +86,11 @@ class BatchOutput {
     }
   }
 
-  /// Of the last pass, n × C per instance.
+  /// The log-probabilities of the last pass, n × C per instance.
   [[nodiscard]] const Array<Executor, S>& log_probabilities() const noexcept { return logits_; }
   /// Mean negative log-likelihood of the training nodes.
   [[nodiscard]] const ColumnTree<Executor, double>& nll() const noexcept { return nll_tree_; }
-  /// Of the last evaluation: mean probabilities, n × C per run, and n × evaluation_columns per run.
+  /// The last evaluation's mean probabilities, n × C per run, and its sums, n × evaluation_columns per run.
   [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
   [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
 

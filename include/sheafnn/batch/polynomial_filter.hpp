@@ -93,7 +93,7 @@ class BatchFilter {
                                      parameters.arena_stride};
     return {products.items(), pass.runs, products};
   }
-  /// From the sums w̄, which are in place of θ̄, to θ̄.
+  /// Replaces the sums w̄ by θ̄.
   void finish_gradient(Executor& executor, const ParameterView<S>& parameters) const {
     if (!active() || !(softmax() || jacobian_.size() > 0)) return;
     executor.launch(1, runs_,

@@ -71,7 +71,7 @@ class BatchFilterLayer {
     }
   }
 
-  /// From the derivative of X' to Ȳ in scratch.y_bar, G in scratch.g, and for every application of Δ Ū_k, r̄_k and
+  /// Computes from the derivative of X': Ȳ in scratch.y_bar, G in scratch.g, and for every application of Δ Ū_k, r̄_k and
   /// W̄_k in scratch.z_bar, r_bar and w_bar, stride() apart.
   ///
   /// \param ready  parts that share the first launch

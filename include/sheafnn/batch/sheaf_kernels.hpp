@@ -119,7 +119,7 @@ struct StoredMaps {
   }
 };
 
-/// Of distributions without a given centre: what is drawn is the map (for one network layers/given_lanes.hpp).
+/// The centre of distributions without a given one: what is drawn is the map (for one network layers/given_lanes.hpp).
 template <class Q, class S>
 struct CentreMaps {
   template <class Map>

@@ -117,7 +117,7 @@ class BatchSheafLearner {
     }
   }
 
-  /// From now on all runs read the same embeddings, n × h.
+  /// Makes all runs read the same embeddings, n × h, from now on.
   void share_input() noexcept { shared_ = true; }
 
   // All arrays belong to the instances of the last project().
@@ -204,7 +204,7 @@ class BatchSheafLearner {
     }
   }
 
-  /// From raw_bar() and edge_logit_bar() to the embeddings' derivative; then first_products() is to be launched.
+  /// Computes the embeddings' derivative from raw_bar() and edge_logit_bar(); first_products() must be launched after it.
   ///
   /// \param z_bar   n × h per instance; overwritten, or added to when `add`; null: not wanted
   /// \param others  parts that share a launch; they must not touch z_bar

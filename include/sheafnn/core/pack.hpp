@@ -341,7 +341,7 @@ template <class T, int W>
   return Pack<T, W>::load(a);
 }
 
-/// Of a scalar: itself.
+/// A scalar is its own value.
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }

@@ -43,7 +43,7 @@ struct OwnRows {
   std::vector<Index> first_arc;     ///< of each
   std::vector<Index> offset = {0};  ///< of each in `target`, and the end of the last
   std::vector<Index> target;        ///< neighbours, increasing within a node
-  /// Of each in `target`: is the arc to it listed (Graph::listed()), and the arc back? Empty: all are.
+  /// For each node of `target`: is the arc to it listed (Graph::listed()), and the arc back? Empty: all are.
   std::vector<std::array<bool, 2>> listed;
 };
 

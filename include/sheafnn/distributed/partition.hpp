@@ -124,7 +124,7 @@ inline void write_partition(const std::filesystem::path& path, const Partition& 
 
 /// What a partition costs.
 struct PartitionReport {
-  /// Of one part.
+  /// The cost of one part.
   struct Part {
     Index own = 0;         ///< owned nodes
     Index interior = 0;    ///< owned nodes without neighbours in other parts

@@ -311,7 +311,7 @@ class Graph {
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);
   Buffer<std::int32_t> source_, target_, reverse_, edge_of_, forward_arc_;
   Buffer<Edge> edges_;
-  /// Of each edge, bit 0: listed from its smaller node, bit 1: from its larger one.
+  /// Two bits per edge, bit 0: listed from its smaller node, bit 1: from its larger node.
   Buffer<std::uint8_t> directions_;
 
   friend Graph graph_of_entries(Index n, std::vector<Edge> entries);

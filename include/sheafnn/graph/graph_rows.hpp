@@ -103,7 +103,7 @@ struct Subgraph {
   NodeFeatures features;
   std::vector<std::int32_t> labels;
 
-  /// Of these nodes of the whole the ones that are here, by their indices here. Unchecked: that `nodes` increase.
+  /// The local indices of nodes of the whole, without the nodes that the subgraph does not have. Unchecked: `nodes` increase.
   [[nodiscard]] std::vector<std::int32_t> local(std::span<const std::int32_t> nodes) const {
     std::vector<std::int32_t> r;
     std::size_t i = 0;

@@ -33,7 +33,7 @@ struct GraphSet {
   std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their indices
   std::vector<Split> splits = {};             ///< published splits of graphs in place of folds, or empty
   std::vector<std::string> graph_names = {};  ///< G, or empty: graphs are known by their indices
-  /// Of the columns of the features but indicators of missing values, or empty; "" where unknown.
+  /// Names of the features' columns, without indicators of missing values, or empty; "" where unknown.
   std::vector<std::string> feature_names = {};
   std::vector<std::string> edge_feature_names = {};  ///< of the arcs' features, or empty; "" where unknown
 

@@ -195,7 +195,7 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
   model.parameters() = std::move(loaded);
 }
 
-/// Of the files that do not name their posterior.
+/// The posterior of files that do not name it.
 template <class Model>
 [[nodiscard]] std::string default_posterior_name() {
   using Family = typename Model::Family;

@@ -30,7 +30,7 @@ inline constexpr std::string_view edge_keys[] = {"edges",         "edge",       
                                                  "edgelist",      "adj",          "adjacency",
                                                  "adjdata",       "adjmatrix",    "adjacencymatrix",
                                                  "adjmatrixdata", "adjacencydata"};
-/// Of the incident pairs (node, hyperedge) of a hypergraph.
+/// Keys of the incident pairs (node, hyperedge) of a hypergraph.
 inline constexpr std::string_view incidence_keys[] = {"incidence",      "incidences", "incidentpairs",
                                                       "hyperedgeindex", "hyperedges", "hyperedgelist",
                                                       "hyperincidence"};
@@ -40,7 +40,7 @@ inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edg
                                                            "edgefeat",      "edgefeats",   "edgefeatures",
                                                            "edgeattributes"};
 
-/// Of types of edges and nodes. PyTorch Geometric calls them edge_type and node_type.
+/// Keys of the types of edges and nodes. PyTorch Geometric calls them edge_type and node_type.
 inline constexpr std::string_view edge_type_keys[] = {"edgetypes", "edgetype", "etypes", "etype"};
 inline constexpr std::string_view node_type_keys[] = {"nodetypes", "nodetype", "ntypes", "ntype"};
 

@@ -77,7 +77,7 @@ struct EncoderEnd {
     if (!activation) return x;
     return rectified ? layers::activate<layers::Activation::relu>(x) : layers::elu(x);
   }
-  /// From forward(x), and the derivative of it.
+  /// The derivative of x, from y = forward(x) and its derivative.
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& y, const T& bar) const {
     if (!activation) return bar;
@@ -103,7 +103,7 @@ struct ResidualShare {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
     return rest * (at.x - at.z) + alpha * at.first;
   }
-  /// From Ḡ.
+  /// The derivatives of X̃, Z and X₁ from Ḡ.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const T& g_bar) const {
     const T own = rest * g_bar;
     return {own, -own, alpha * g_bar};

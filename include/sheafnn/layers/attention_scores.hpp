@@ -32,7 +32,7 @@
 
 namespace sheafnn::layers {
 
-/// Of attention. \tparam T const S, S or ParameterSlot
+/// The weights of attention. \tparam T const S, S or ParameterSlot
 template <class T>
 struct AttentionWeights {
   DiffusionWeights<T> mixing;  ///< A and B of the layer; no ε
@@ -156,7 +156,7 @@ class AttentionScores {
            kernels::attention_kl(sum / static_cast<double>(own_count() * heads_), static_cast<double>(scale_));
   }
 
-  /// From the derivatives of Λ at node u to ē. \param bar  of every score; u's are read
+  /// Computes ē from the derivatives of Λ at node u. \param bar  of every score; u's are read
   /// \param wanted  had the pass Λ of u?
   /// \param kl_share  weight of kl() / the number of scores
   /// \returns the derivative of log σ but for kl()'s part
@@ -202,7 +202,7 @@ class AttentionScores {
       add_products(other_[u * heads_ + k], query(k), x, x_bar, partial + (heads_ + k) * width_);
     }
   }
-  /// From sums of p̄ and q̄ to the derivatives of W and a.
+  /// Adds to the derivatives of W and a from sums of p̄ and q̄.
   void add_partial(const S* partial, const AttentionWeights<const S>& weights,
                    const AttentionWeights<S>& weights_bar) const {
     const Index g = weights.vector.columns() / 2;

@@ -37,7 +37,7 @@ template <int D, class T>
 SHEAFNN_HD SHEAFNN_INLINE void scale_rotation_numbers(const T& unit, T* values) {
   SHEAFNN_UNROLL for (int k = 0; k < rotation::rotation_parameters<D>; ++k) values[k] = unit * values[k];
 }
-/// From these values to the rotation.
+/// The chart from these values to the rotation.
 template <int D>
 [[nodiscard]] PointMap<SpecialOrthogonal<D>> bundle_point(rotation::RotationParametrisation parametrisation) {
   return {parametrisation, SheafActivation::identity};

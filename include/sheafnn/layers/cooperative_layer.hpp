@@ -213,7 +213,7 @@ class CooperativeLayer {
     require(arcs_.part == nullptr, "arcs", "arcs of a part of a graph",
             "the halo's rows must be fetched between the steps");
   }
-  /// Of act(dropout(z)) in X'.
+  /// The sign of act(dropout(z)) in X'.
   [[nodiscard]] S sign() const noexcept { return options_.residual || options_.negate_diffused ? S(-1) : S(1); }
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights) const {

@@ -175,7 +175,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           });
     }
   }
-  /// From Ȳ to the derivatives of A and B and, in place of Ȳ, to the derivative of X̃. \param work  overwritten
+  /// Computes the derivatives of A and B from Ȳ and, in place of Ȳ, the derivative of X̃. \param work  overwritten
   void mix_backward(Execution execution, S* y_bar, S* work) {
     for (int part = 0; part < 2; ++part) {
       S* const own_bar = part_in(work, part);
@@ -194,7 +194,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
     });
   }
 
-  /// From X̄' to r̄ = S z̄ with z̄ = −act′(z) X̄' in scratch[1], X̄' in x_bar, S̄_u = z̄_u r_uᵀ, and ε̄. At nodes
+  /// Computes from X̄': r̄ = S z̄ with z̄ = −act′(z) X̄' in scratch[1], X̄' in x_bar, S̄_u = z̄_u r_uᵀ, and ε̄. At nodes
   /// that the pass did not compute X̄' is 0.
   void end_backward(const LayerBackwardCall<Family, S>& call, const S* gain) {
     S *const x_bar = call.x_bar.data(), *const r_bar = call.scratch[1].data();

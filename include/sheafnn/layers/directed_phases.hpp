@@ -83,7 +83,7 @@ class DirectedPhases {
   }
   /// The derivative of every edge's φ, which the layer's backward pass writes; null where phases are not random.
   [[nodiscard]] S* angle_bar() noexcept { return random_ ? angle_bar_.data() : nullptr; }
-  /// From angle_bar() to the derivative of κ before its activation. \param kl_weight  factor of kl() in the loss
+  /// The derivative of κ before its activation, from angle_bar(). \param kl_weight  factor of kl() in the loss
   [[nodiscard]] S backward(Execution execution, double kl_weight) {
     if (graph_->part() != nullptr) {  // both parts have the whole derivative of a cut edge
       for (const std::int32_t e : graph_->part()->numbers().cut) angle_bar_[e] *= S(0.5);

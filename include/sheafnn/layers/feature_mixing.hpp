@@ -76,7 +76,7 @@ class FeatureMixing {
     parallel_for(execution, chunks_.nodes, 16,
                  [&](Index first, Index last) { forward_rows(weights, first, last, mixed, finish, prepare); });
   }
-  /// From now on keeps output() in this memory, n × d' × f; null: in a buffer of its own.
+  /// Keeps output() in this memory from now on, n × d' × f; null: in its own buffer.
   void keep_in(S* rows) noexcept { rows_ = rows; }
 
   // The same for some nodes, by the calling thread, without dropout; after begin().

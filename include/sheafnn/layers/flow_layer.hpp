@@ -178,7 +178,7 @@ class FlowLayer {
   /// \param evaluate  evaluate(k, i, x, slope): slope = f(x), x the X_i of stage i of step k
   template <class Evaluate>
   void integrate(const Evaluate& evaluate, std::span<const S> replay);
-  /// From X(0) = x to X(T), by the method of the options.
+  /// Integrates from X(0) = x to X(T), by the method of the options.
   void integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, const S* x, std::span<const S> replay);
 

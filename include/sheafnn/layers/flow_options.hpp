@@ -116,7 +116,7 @@ inline void validate(const FlowIntegration& options) {
 
 namespace sheafnn::detail {
 
-/// Of a flow that is at time t when max_steps steps have been tried. \param h  the next step
+/// The error of a flow that is at time t when max_steps steps have been tried. \param h  the next step
 template <class S>
 [[nodiscard]] FlowError too_many_steps(const FlowIntegration& options, double t, Index accepted, Index rejected,
                                        S h) {

@@ -72,7 +72,7 @@ template <class S, class Family>
 
 namespace sheafnn::layers {
 
-/// Of posteriors that have no given centre: draws are the maps. Takes any maps.
+/// The centre of posteriors without a given one: draws are the maps. Takes any maps.
 template <class Posterior, class S>
 class GivenCentre {
  public:
@@ -109,11 +109,11 @@ class GivenCentre<AroundGiven<Family>, S> {
 
   /// Lanes-innermost edge weights, null where all are 1.
   [[nodiscard]] const S* edge_weights() const noexcept { return weights_.size() == 0 ? nullptr : weights_.data(); }
-  /// From a deviation G to the map F: G F⁰ or F⁰ + G.
+  /// Replaces a deviation G by the map F: G F⁰ or F⁰ + G.
   void add_to(Index block, int side, Map& map) const {
     map = detail::Deviated<Family>::map(map, load(block, side));
   }
-  /// From F back to G.
+  /// The deviation G of a map F.
   [[nodiscard]] Map deviation(Index block, int side, const Map& map) const {
     return detail::Deviated<Family>::deviation(map, load(block, side));
   }

@@ -148,7 +148,7 @@ class GraphPooling {
     }
   }
 
-  /// Of equal numbers the first node's counts.
+  /// Finds the largest value; among equal values the first node's counts.
   void find_largest(const S* x, Index g) {
     const Index begin = graph_->first_node(g), at = g * width_;
     for (Index i = 0; i < width_; ++i) {

@@ -61,7 +61,7 @@ struct HeatOptions {
   [[nodiscard]] constexpr bool is_polynomial() const noexcept {
     return expansion != HeatExpansion::spectral && expansion != HeatExpansion::limit;
   }
-  /// Of a sum of powers: the highest power.
+  /// The highest power of a sum of powers.
   [[nodiscard]] constexpr Index degree() const noexcept {
     return expansion == HeatExpansion::hops ? hop_powers.back() : terms;
   }

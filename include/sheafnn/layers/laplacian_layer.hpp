@@ -214,7 +214,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     return r;
   }
 
-  /// From output_bar to r̄ = S z̄, S̄_u, sums for the rates and b, X̄_1 and X̄_before. In x_bar is then the derivative of
+  /// Computes from output_bar: r̄ = S z̄, S̄_u, sums for the rates and b, X̄_1 and X̄_before. x_bar then holds the derivative of
   /// what the equation has as x or Y.
   void end_backward(const LayerBackwardCall<Family, S>& call, const Rates& rates) {
     const Index d = diffusion_->coordinates;

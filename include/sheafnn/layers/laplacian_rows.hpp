@@ -107,7 +107,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   /// Has it been made for a graph?
   [[nodiscard]] bool is_built() const noexcept { return graph_ != nullptr; }
 
-  /// From the sheaf's L and S to the blocks of Δ. \throws std::invalid_argument  a sheaf over another graph
+  /// Computes the blocks of Δ from the sheaf's L and S. \throws std::invalid_argument  a sheaf over another graph
   void build(Execution execution, const SheafBlocks<Family, S>& sheaf, LaplacianBlocks<S>& blocks) const;
 
   /// Computes the derivatives of the sheaf's blocks from the derivatives of the blocks of Δ.

@@ -83,8 +83,8 @@ struct LayerBackwardCall {
       output_bar;                 ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
   FeatureView<S> x_bar;           ///< derivative of x, overwritten
   FeatureView<S> first_bar = {};  ///< derivative of X_1; only layers that read X_1 add to it
-  /// Of the shape of x, overwritten. The first may be output_bar, and `mixed` of the forward pass's rows. The second may be empty
-  /// where reads().work is false; then a forward pass has one backward pass.
+  /// Working memory of the shape of x, overwritten. The first may be output_bar, and `mixed` of the forward pass's rows. The
+  /// second may be empty if reads().work is false; then a forward pass has one backward pass.
   FeatureView<S> scratch[2] = {};
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to

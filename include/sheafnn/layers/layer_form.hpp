@@ -99,7 +99,7 @@ void for_each_option(const Visit& visit, Options&... options) {
 /// Options of directed layers. Source: math: "Directed sheaves" (3.54); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
 struct DirectedOptions {
   double charge = 0.25;  ///< q: an arc along its direction has the phase 2πq, against it −2πq
-  /// Of layers; encoders have its real form.
+  /// The activation of layers; encoders have its real form.
   ComplexActivation activation = ComplexActivation::complex_relu;
   bool imaginary_weights = false;  ///< A and B of the imaginary part are weights of its own
   bool imaginary_start = true;     ///< X_1 = (1 + i) H, otherwise H

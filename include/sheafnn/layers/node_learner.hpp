@@ -164,8 +164,8 @@ class NodeLearnerPair {
     for_norms(r / 2, [](GlobalNorm<S>& norm, Index) { norm.finish_statistics(); });
   }
 
-  /// Of a backward pass, which starts from raw_bar(). Round 0 is called before raw_bar() of the neighbours is complete: only
-  /// mlp works in it.
+  /// The rounds of a backward pass, which starts from raw_bar(). Round 0 is called before raw_bar() of the neighbours is
+  /// complete, so only mlp works in it.
   [[nodiscard]] Index backward_rounds() const noexcept { return rounds(); }
   /// Number of sums of a chunk.
   [[nodiscard]] Index partial_size() const noexcept {

@@ -170,7 +170,7 @@ class NodeMaps {
     return r;
   }
 
-  /// Of a pack of nodes: rotations, and derivatives in them and in the logarithms of the scales.
+  /// The rotations of a pack of nodes, and the derivatives in them and in the logarithms of the scales.
   struct Derivative {
     Matrix rotation[2], rotation_bar[2];
     P log_scale_bar[2];

@@ -127,7 +127,7 @@ class PairScores {
   /// \param y  n × C
   /// \throws std::invalid_argument  y or weights of another shape
   void forward(Execution execution, const PairWeights<const S>& weights, const MatrixView<const S>& y);
-  /// From scores_bar() to the derivatives of y, but not through the energy, and of the weights.
+  /// Computes the derivatives of the weights and of y from scores_bar(), but not of y through the energy.
   ///
   /// \param y_bar, weights_bar  added to
   /// \throws std::invalid_argument  views of another shape

@@ -73,7 +73,7 @@ class PointSource {
 
   void begin_backward(Execution, double, bool = false) {}
 
-  /// From gradient() to the learner's weights and x_bar (n × h, added to).
+  /// Adds to the derivatives of the learner's weights and to x_bar (n × h), from gradient().
   ///
   /// \param work  n × h, overwritten
   void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input,

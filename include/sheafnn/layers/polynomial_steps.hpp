@@ -104,12 +104,12 @@ class FilterRecurrence {
   [[nodiscard]] double own(Index k) const noexcept { return step(k).constant - step(k).slope; }
   [[nodiscard]] double before(Index k) const noexcept { return step(k).before; }
 
-  /// From V_k and V_{k−1} to V_{k+1}.
+  /// The factors that give V_{k+1} from V_k and V_{k−1}.
   template <class S>
   [[nodiscard]] FilterFactors<S> upwards(Index k) const noexcept {
     return {static_cast<S>(slope(k)), static_cast<S>(own(k)), static_cast<S>(k > 0 ? -before(k) : 0), S(0)};
   }
-  /// From V_k and V_{k+1} to V_{k−1}.
+  /// The factors that give V_{k−1} from V_k and V_{k+1}.
   template <class S>
   [[nodiscard]] FilterFactors<S> downwards(Index k) const noexcept {
     return {static_cast<S>(slope(k) / before(k)), static_cast<S>(own(k) / before(k)),

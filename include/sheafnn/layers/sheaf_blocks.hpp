@@ -176,7 +176,7 @@ class SheafBlocks {
   }
   // The same in steps.
 
-  /// From the derivatives of S to all derivatives of D.
+  /// Adds to the derivatives of D from the derivatives of S.
   void begin_backward(Execution execution, Gradient& gradient) const {
     if (!has_blocks_) return;
     if (has_halo_scales_) detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});

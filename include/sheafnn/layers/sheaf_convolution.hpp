@@ -285,7 +285,7 @@ class SheafConvolution {
     detail::multiply_dense(execution, rows_of(input_, options_.inputs), matrix,
                            MatrixView<S>(mixed_.data(), y.rows(), y.columns()), false);
   }
-  /// From Ȳ, in mixed_bar_.
+  /// Computes the derivatives from Ȳ, which is in mixed_bar_.
   void mix_backward(Execution execution, const SheafConvolutionWeights<const S>& weights,
                     const FeatureView<S>& x_bar, const SheafConvolutionWeights<S>& weights_bar) {
     const MatrixView<const S> y_bar = rows_of(mixed_bar_.data(), options_.outputs);

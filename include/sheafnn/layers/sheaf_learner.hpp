@@ -46,14 +46,14 @@ class SheafLearner {
   SheafLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
-  /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
+  /// Works in the memory of another learner from now on, with the same graph and shape. Their passes alternate:
   /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
   /// Values per edge that raw_bar() takes.
   [[nodiscard]] Index raw_bar_numbers() const noexcept {
     return shape_.hidden_layers > 0 ? 2 * shape_.outputs() : rows_.numbers();
   }
-  /// From now on has raw_bar() in this memory, made larger where it is too small. Unchecked: at least raw_bar_numbers() values
+  /// Keeps raw_bar() in this memory from now on, enlarged if it is too small. Unchecked: at least raw_bar_numbers() values
   /// per edge, which nothing else uses between raw_bar() and the end of backward().
   ///
   /// \param overwrites_factors  may backward() overwrite what it reads, because every one has a forward() of its own?
@@ -63,7 +63,7 @@ class SheafLearner {
     work_->raw_bar.take(*blocks_);
   }
 
-  /// From now on has projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
+  /// Keeps projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
   void work_in(S* memory) noexcept { work_->projection = memory; }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }

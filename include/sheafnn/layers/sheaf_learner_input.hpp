@@ -38,7 +38,7 @@ class SheafLearnerInput {
       : SheafLearnerInput(shape, chunks) {
     if (has_edge_features()) load_edge_features(graph, blocks);
   }
-  /// Of a learner that reads no features of arcs.
+  /// The input of a learner that reads no features of arcs.
   ///
   /// \param factor  of what it reads: 1/d' makes means of sums
   /// \throws std::invalid_argument  options out of range

@@ -74,7 +74,7 @@ struct NormWeights {
     list.vector(scale, {name, ".weight"}, {width}, constant_values(1));
     list.vector(shift, {name, ".bias"}, {width}, {});
   }
-  /// Of the norm after a layer, which has the list's suffix.
+  /// Declares the weights of the norm after a layer, with the list's suffix.
   void declare_after_layer(ParameterList<T>& list, Index width) {
     const std::string number = std::exchange(list.suffix, "");
     declare(list, "norm" + number, width);
@@ -82,7 +82,7 @@ struct NormWeights {
   }
 };
 
-/// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
+/// The weights of a sheaf learner; all matrices are out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
 struct SheafLearnerWeights {
   std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
@@ -125,14 +125,14 @@ struct SheafLearnerWeights {
   }
 };
 
-/// Of a sheaf source: an encoder of its own, if it has one, and one learner, or one per sheaf.
+/// The weights of a sheaf source: its own encoder, if it has one, and one learner, or one per sheaf.
 template <class T>
 struct SheafSourceWeights {
   LinearWeights<T> encoder;
   std::span<const SheafLearnerWeights<T>> learners;
 };
 
-/// Of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
+/// The weights of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
 template <class T>
 struct DiffusionWeights {
   WeightMatrix<T> left;     ///< A, d' × d'
@@ -155,7 +155,7 @@ struct DiffusionWeights {
     if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
   }
 };
-/// Of a layer that mixes features and adds a bias to each channel. \tparam T const S, S or ParameterSlot
+/// The weights of a layer that mixes features and adds a bias to each channel. \tparam T const S, S or ParameterSlot
 template <class T>
 struct BiasedWeights {
   DiffusionWeights<T> mixing;  ///< A and B; no ε
@@ -174,7 +174,7 @@ struct BiasedWeights {
   }
 };
 
-/// Of a directed layer: A and B of the real part with ε of both parts. A' and B' of the imaginary part may be the same.
+/// The weights of a directed layer: A and B of the real part with ε of both parts. A' and B' of the imaginary part may be the same.
 /// \tparam T const S, S or ParameterSlot
 template <class T>
 struct DirectedWeights {

@@ -161,7 +161,7 @@ class AroundGiven : public Deviation<typename detail::DeviationPosterior<Family>
 
   [[nodiscard]] const GivenMaps<Family>& centre() const noexcept { return centre_; }
   [[nodiscard]] DeviationSource source() const noexcept { return source_; }
-  /// Of the edges; empty unless labels decide.
+  /// The labels of the edges; empty unless spreads depend on labels.
   [[nodiscard]] const EdgeLabels& labels() const noexcept {
     static const EdgeLabels none;
     return labels_ == nullptr ? none : *labels_;

@@ -36,7 +36,7 @@ namespace detail {
   return activation == SheafActivation::residual || activation == SheafActivation::exponential;
 }
 
-/// Of `count` raw outputs, in any of the elementwise activations, `residual` without the I. T = float, double or Pack.
+/// Activates `count` raw outputs with any of the elementwise activations, `residual` without the I. T = float, double or Pack.
 template <int count, class T>
 SHEAFNN_HD SHEAFNN_INLINE void activate_raw(SheafActivation activation, const T* raw, T* out) {
   using std::tanh;

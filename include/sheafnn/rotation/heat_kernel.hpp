@@ -28,7 +28,7 @@ struct HalfAngle {
   T sine, cosine;
 };
 
-/// Of the rotation of a unit quaternion. Unchecked: that it is one.
+/// Half the angle of the rotation of a unit quaternion. Unchecked: that it is one.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE HalfAngle<T> half_angle(const Column<T, 4>& q) {
   using std::sqrt;

@@ -141,7 +141,7 @@ class MatrixBinghamLikelihood {
   [[nodiscard]] const SymmetricFrame<3>& outer() const { return outer_; }
   [[nodiscard]] const SymmetricFrame<3>& inner() const { return inner_; }
 
-  /// Of the averages, in (2.57).
+  /// The gradient of the averages, (2.57).
   [[nodiscard]] Coordinates gradient() const {
     const Column<double, 3>&a = outer_.values, &b = inner_.values;
     const SquareMatrix<double, 3> excess = moments_.rest - less_identity(at_.squares);

@@ -127,7 +127,7 @@ struct AngleLaw<rotation::CayleyDistribution<N, Scalar>> {
     return cayley_angle_quantile<N>(static_cast<double>(d.concentration()), probability);
   }
 };
-/// Of θ − μ in [−π, π].
+/// The law of θ − μ in [−π, π].
 template <class Scalar>
 struct AngleLaw<rotation::WrappedCauchy<Scalar>> : AngleLaw<rotation::CayleyDistribution<2, Scalar>> {};
 

@@ -99,7 +99,7 @@ struct PassOptions {
   bool training = false;
   bool keep = false;  ///< a backward pass may follow
   int threads = 1;
-  /// Of layers, after all their steps.
+  /// The activation of layers, after all their steps.
   sheafnn::layers::Activation activation = sheafnn::layers::Activation::identity;
   bool features_stay = false;  ///< the features of a layer stay where they are until the last backward pass
 };
@@ -197,7 +197,7 @@ class HostPass : public Pass {
   virtual void set_parameter(std::size_t number, const void* values) = 0;
   virtual double forward(const PassOptions& options, const void* features, void* output) = 0;
   virtual void backward(const void* output_bar, double kl_bar, void* features_bar) = 0;
-  /// Of the last backward(). \param values  overwritten
+  /// The gradient of the last backward(). \param values  overwritten
   virtual void gradient(std::size_t number, void* values) const = 0;
 };
 
