@@ -36,7 +36,7 @@ template <class Model>
 Comparison compare(const std::string& name, const Task& task) {
   const sheafnn::Dataset& data = task.data;
   Comparison r{name, {}, {}, {}, {}, std::vector<double>(epochs), {}, {}};
-  // Dropouts 0 and 0.3 and decays 5e-4 and 5e-3 were compared over 120 epochs on such a graph of 800 nodes. This pair
+  // Dropouts 0 and 0.3 and decays 5e-4 and 5e-3 were compared over 120 epochs on a graph of this kind with 800 nodes. This pair
   // has the lowest validation loss for each network.
   sheafnn::TrainOptions options{
       .epochs = epochs, .patience = epochs, .input_dropout = 0, .dropout = 0.3, .samples = 10};

@@ -66,7 +66,7 @@ class TargetKind {
   /// The kind of a training.
   ///
   /// \param data   with targets, whose names and ordered classes it takes
-  /// \param train  training nodes, which decide the scaling
+  /// \param train  training nodes, which determine the scaling
   /// \throws std::invalid_argument  several columns of ordered classes, fewer than two of them, a target that no training node
   ///         knows, or targets that the loss does not take
   TargetKind(sheafnn::TargetLoss loss, const NodeData& data, const std::vector<std::int32_t>& train)

@@ -142,8 +142,8 @@ class TrainingFolder {
   /// Begins a folder (or resumes one, where `resumed`).
   ///
   /// \param arguments  of the program, to be read by arguments() when the training is resumed
-  /// \param settings   option → value of what decides the result of each training
-  /// \param selection  option → value of what decides which trainings there are
+  /// \param settings   option → value of what determines the result of each training
+  /// \param selection  option → value of what selects the trainings
   /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed;
   ///                             another program writes into it
   TrainingFolder(std::filesystem::path folder, bool resumed, const std::vector<std::string>& arguments,

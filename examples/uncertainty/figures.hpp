@@ -59,7 +59,7 @@ struct Mean {
   }
 };
 
-/// The halves of nodes in an order that the seed decides.
+/// The halves of nodes in an order that depends on the seed.
 inline std::array<Nodes, 2> halves(Nodes nodes, std::uint64_t seed) {
   const auto key = [&](std::int32_t u) {
     return sheafnn::Stream{.seed = seed}.words(static_cast<std::uint32_t>(u), 1).word[0];

@@ -62,7 +62,7 @@ struct AttentionEdgeGradient {
 };
 
 /// Derivative of S_u where transports are normalised: M̄_u G_uᵀ + W̄_u Y_uᵀ with M = S G, and of transported scores the same
-/// of what they read, and Σ_k κ_k q_kᵀ. A team per node, lanes over channels; group: instance. The derivative of D_u is 0 but for
+/// of what they read, and Σ_k κ_k q_kᵀ. A team per node, lanes over channels; group: instance. The derivative of D_u is 0 except for
 /// S_u.
 template <class Family, class S>
 struct AttentionNodeGradient {

@@ -148,7 +148,7 @@ class BatchBundleLearner {
  private:
   /// E before block k.
   [[nodiscard]] S* before(std::size_t k) noexcept { return k == 0 ? first_->output() : forward_[k - 1].output(); }
-  /// out = the sum over neighbours. \param arcs  that leave or enter a node: they are the same
+  /// out = the sum over neighbours. A node has the same neighbours by leaving and by entering arcs
   void sum_neighbours(Executor& executor, const Pass& pass, Scratch& scratch, const S* in, S* out) {
     launch_diffusion(executor, pass.instances(),
                      StoreSum<S>{{begin_sums(executor, pass.instances(), arcs_.out, NoBlocks<1, S>{}, shape_, in,

@@ -77,7 +77,7 @@ class ColumnTree {
     finish(executor);
   }
 
-  /// The first of the launches of run() by itself, to be followed by finish().
+  /// The first launch of run() alone; finish() must follow.
   [[nodiscard]] Teams<ColumnSums<T>> begin(const T* values) {
     return {shrunk(rows_) * width_,
             runs_,

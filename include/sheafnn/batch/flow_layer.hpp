@@ -173,7 +173,7 @@ class BatchFlowLayer {
   }
 
  private:
-  /// X_i, but for the first stage, X_i Bᵀ, Y = (I ⊗ A) X_i Bᵀ, W = S Y and R = L W.
+  /// X_i, except for the first stage, X_i Bᵀ, Y = (I ⊗ A) X_i Bᵀ, W = S Y and R = L W.
   struct Stage {
     Array<Executor, S> x, product, mixed, scaled, diffused;
   };

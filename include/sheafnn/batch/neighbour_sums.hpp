@@ -1,6 +1,6 @@
 /// \file
 /// The walk along arcs: sums over a node's neighbours of their features, multiplied with a block of each edge or as they
-/// are. Kernels that begin with such a sum: diffusion_kernels.hpp, cooperative_kernels.hpp. Features as in
+/// are. Kernels that begin with these sums: diffusion_kernels.hpp, cooperative_kernels.hpp. Features as in
 /// feature_kernels.hpp.
 #pragma once
 
@@ -241,7 +241,7 @@ struct NeighbourSums {
   }
 };
 
-/// What kernels with such a sum, or a diffusion, have in common: a team, or a lane alone, per item (node, channels); group:
+/// What kernels with these sums, or a diffusion, have in common: a team, or a lane alone, per item (node, channels); group:
 /// instance. They add finish(place, sums).
 template <class Walk, class S>
 struct WalkTeam {

@@ -1,6 +1,6 @@
 /// \file
 /// BatchNetwork: the networks of a batch of trainings on one graph, in an executor's memory (for one: bsnn/network.hpp). All
-/// passes, but for flow_control.hpp, are one sequence of launches that does not depend on results: it can be recorded and replayed.
+/// passes, except flow_control.hpp's, are one sequence of launches that does not depend on results: it can be recorded and replayed.
 ///
 /// Unchecked, in its steps: indices of items, runs, instances and lanes, and the sizes of the arrays of pointers and views.
 #pragma once
@@ -310,7 +310,7 @@ class BatchNetwork<Executor, ModelType>
     parts_.second->backward(executor_, parts_.view, bar, first_bar);
     return first_bar;
   }
-  /// Through an encoder, but for its gradient(). Embeddings from outside have none.
+  /// The backward pass through an encoder, without its gradient(). Embeddings from outside have none.
   ///
   /// \param ready  parts that share the first launch
   template <class... Ready>

@@ -58,7 +58,7 @@ struct CopyParameters {
     }
   }
 };
-/// Enqueues the copies, as few launches as they take.
+/// Enqueues the copies in as few launches as possible.
 template <class Executor, class S>
 void copy_parameters(Executor& executor, const std::vector<VisibleParameter<S>>& parameters, S* all, bool out) {
   for (std::size_t first = 0; first < parameters.size(); first += CopyParameters<S>::most) {

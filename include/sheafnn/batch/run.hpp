@@ -44,7 +44,7 @@ class ElementDropout {
   SHEAFNN_HD ElementDropout(const Stream& stream, const DropoutRule& rule)
       : stream_(stream), threshold_(rule.threshold), scale_(static_cast<S>(rule.scale)) {}
 
-  /// What becomes of the value of an element below 2³¹. A Philox block decides eight elements, 16 apart: the last block
+  /// What becomes of the value of an element below 2³¹. A Philox block covers eight elements, 16 apart: the last block
   /// is remembered, because the next coordinate of the same channel is often among them.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) {
     return keeps(element) ? value * scale_ : S(0);
@@ -60,7 +60,7 @@ class ElementDropout {
     return sheafnn::detail::half_keeps(words_, static_cast<int>(e % block / 16), threshold_);
   }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S scale() const { return scale_; }
-  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides;
+  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` covers;
   /// `values` are the values of all elements.
   template <class Use>
   SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {

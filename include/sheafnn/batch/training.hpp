@@ -31,7 +31,7 @@ struct Training {
   TrainOptions options = {};  ///< `threads` is not used
 };
 
-/// What became of it.
+/// The outcome of a training.
 struct Outcome {
   TrainResult result;  ///< epoch_seconds and train_seconds: an epoch of the batch, on average; evaluate_seconds: 0
   std::string error;   ///< why it stopped, when it diverged; the model is left as it was

@@ -1,6 +1,6 @@
 /// \file
 /// BundleSteps: the layers and buffers of a bundle network, and the steps of its passes. On a part of a graph (graph/graph_part.hpp)
-/// all rows belong to owned nodes, but for the encoder's, which has empty rows of the halo.
+/// all rows belong to owned nodes, except the encoder's, which has empty rows of the halo.
 #pragma once
 
 #include <algorithm>

@@ -49,7 +49,7 @@ struct ConvolutionOptions {
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates, for d > 1
   Normalisation normalisation = Normalisation::augmented;
 
-  /// What decides the distribution of a map in Bayesian models (default: what the model's posterior says).
+  /// What determines the distribution of a map in Bayesian models (default: what the model's posterior says).
   std::optional<DeviationSource> deviation = {};
   /// Function of the learner's outputs, for posteriors with learned means (default: identity for rotations, tanh for others
   /// and with the published spread).

@@ -1,5 +1,5 @@
 /// \file
-/// EpochSchedule decides the order and the threads in which a training evaluates the parameters of epoch t and computes
+/// EpochSchedule chooses the order and the threads in which a training evaluates the parameters of epoch t and computes
 /// the objective of epoch t + 1. Both start from the same parameters. No schedule changes a result.
 ///
 ///   - The embeddings of both, with and without dropout, come from one walk over the features. A posterior that depends on

@@ -58,7 +58,7 @@ struct ForwardPass {
   /// Keep what backward() reads in an evaluation as well.
   bool keep = false;
   /// May the network overwrite features_after(), the sheaves and what their learner reads, once training no longer needs them? It
-  /// then takes less memory. Training sets this, but for losses of pairs of nodes.
+  /// then takes less memory. Training sets this, except for losses of pairs of nodes.
   bool overwrites = false;
   double input_dropout = 0;  ///< of features, in [0, 1); training only
   double dropout = 0;        ///< of hidden features, in [0, 1); training only

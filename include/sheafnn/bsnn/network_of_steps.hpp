@@ -21,7 +21,7 @@ namespace sheafnn::detail {
 /// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
 ///                - embed(): computes X_1 and, for Bayesian models, the posterior. If the steps share embeddings, it computes
-///                  only H; start_from_encoder() or take(steps) computes the rest, the latter from the H of other steps;
+///                  only H; start_from_encoder() or take(steps), from the H of other steps, computes the rest;
 ///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the
 ///                  layers' weights, of the posterior's parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's

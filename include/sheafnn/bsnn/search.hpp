@@ -35,7 +35,7 @@ namespace sheafnn {
 /// The result of a training on the validation nodes.
 struct SearchScore {
   double score = 0;       ///< the larger, the better
-  double loss = 0;        ///< decides among equal scores: the smaller, the better
+  double loss = 0;        ///< breaks ties of equal scores: the smaller, the better
   Index epochs = 0;       ///< number of epochs so far
   bool finished = false;  ///< it ended before its last epoch; further epochs would change nothing
 };
@@ -224,7 +224,7 @@ class SuccessiveHalving {
     row.loss = loss / n;
   }
 
-  /// Checks that there is a setting left to choose.
+  /// Checks that a setting is left to choose.
   void require_one() const {
     if (result_.rows[result_.ranking.front()].error.empty()) return;
     throw std::runtime_error(concat("all settings of the search failed; ",

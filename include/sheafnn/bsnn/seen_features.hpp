@@ -73,7 +73,7 @@ template <class Options, class GraphType>
 template <class Model>
 class PlanOfTraining {
  public:
-  /// \param train  nodes or graphs of the training; in a union, only the features of these graphs decide the plan
+  /// \param train  nodes or graphs of the training; in a union, only the features of these graphs determine the plan
   /// \throws std::invalid_argument  as plan_of()
   PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                  std::span<const std::int32_t> train = {}) {

@@ -83,7 +83,7 @@ template <class Model>
 ///
 /// Unchecked: that options are in range, and that labels and split fit the model (check_targets()).
 ///
-/// \throws std::invalid_argument  an option that there is not here (resume, on_checkpoint, a metric of
+/// \throws std::invalid_argument  an option that does not exist here (resume, on_checkpoint, a metric of
 ///         classes as stop_on), or data that do not fit the model
 /// \throws std::runtime_error     a diverged training, or rows that cannot be read
 template <class Model>

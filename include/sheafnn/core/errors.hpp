@@ -80,7 +80,7 @@ class MessagePart {
 [[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());  // numbers look alike in files and messages, whatever the program's locale is
-  out.exceptions(std::ios::badbit);   // without memory: an exception, and not half a text
+  out.exceptions(std::ios::badbit);   // without memory: an exception instead of a truncated text
   for (const MessagePart& part : parts) part.append_to(out);
   return out.str();
 }

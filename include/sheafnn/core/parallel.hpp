@@ -2,8 +2,8 @@
 /// Fork-join loops with a static partition, by the library's own threads, or by OpenMP where SHEAFNN_USE_OPENMP is
 /// defined.
 ///
-/// The partition only decides who does the work, never what is computed. Callers give every index an independent result, so
-/// that results do not depend on the number of threads. Arithmetic in loops knows no subnormal numbers (subnormals.hpp),
+/// The partition determines which thread does the work, never what is computed. Callers give every index an independent result, so
+/// that results do not depend on the number of threads. Arithmetic in loops flushes subnormal numbers to 0 (subnormals.hpp),
 /// whichever thread runs them.
 #pragma once
 

@@ -77,7 +77,7 @@ class Fingerprint {
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-/// Options that decide the result: not the number of threads.
+/// Options that affect the result: not the number of threads.
 template <class Options>
 void add_options(const Options& options, Settings& settings) {
   const auto add = [&](const Option& option, const auto& field) {

@@ -94,7 +94,7 @@ inline void write_shard(DistributedNodes& data, const std::filesystem::path& pat
 
 /// Writes a state of OwnStates::on_checkpoint (trainer.hpp). All ranks call it.
 ///
-/// \param own          the same on all ranks but for best_predictions: the predictions of the part's nodes, n × outputs
+/// \param own          the same on all ranks except best_predictions: the predictions of the part's nodes, n × outputs
 /// \param metadata     further entries: what the training belongs to
 /// \param shard_above  bytes of all predictions above which every rank writes its own
 /// \throws std::invalid_argument  another number of predictions, a key of the metadata that the format uses itself

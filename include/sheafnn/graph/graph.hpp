@@ -329,7 +329,7 @@ class Graph {
 
 namespace detail {
 
-/// Number of the arc from u to v. Unchecked: that there is one.
+/// Index of the arc from u to v. Unchecked: that the arc exists.
 [[nodiscard]] inline Index arc_between(const Graph& graph, Index u, Index v) {
   const auto targets = graph.targets().subspan(static_cast<std::size_t>(graph.first_arc(u)),
                                                static_cast<std::size_t>(graph.degree(u)));

@@ -22,7 +22,7 @@ struct TypesOf {
   std::vector<std::int32_t> values;
   Index count = 0;
 
-  /// \param of  "edge" or "node", of which there are `size`
+  /// \param of  "edge" or "node", with `size` elements
   /// \throws std::invalid_argument  another number of types, or a type outside 0 … number − 1
   void set(std::string_view of, std::span<const std::int32_t> types, Index number, Index size) {
     const std::string name = detail::concat(of, " types");

@@ -127,7 +127,7 @@ class CsvReader {
     ++at_;
     return true;
   }
-  /// The separator of a first line such as sep=; which spreadsheets write, and passes that line; or 0.
+  /// The separator of a first line such as sep=; which spreadsheets write, whose line it skips; otherwise 0.
   [[nodiscard]] char told_separator() noexcept {
     std::string_view line = rest().substr(0, rest().find('\n'));
     const std::size_t size = line.size();
@@ -140,7 +140,7 @@ class CsvReader {
     ++line_;
     return told;
   }
-  /// Passes a line that is a comment. \returns whether there was one
+  /// Skips a line that is a comment. \returns whether there was one
   [[nodiscard]] bool skip_comment() noexcept {
     if (comments_.empty()) return false;
     const std::string_view text = rest();

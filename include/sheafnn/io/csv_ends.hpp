@@ -1,6 +1,6 @@
 /// \file
 /// Headers of edge lists. match_ends() says which two names of columns name the ends of an edge. nodes_look_like() says whether
-/// nodes may be called like that, so the line may not be a header.
+/// nodes may have such names, so the line may not be a header.
 #pragma once
 
 #include <algorithm>

@@ -356,7 +356,7 @@ class NodeTableReader {
 /// Reads a node table: a header line, then one line per node. The first column holds the node's name, the column called
 /// `label` its class. Columns called split or split_0, split_1, … hold its set: train, validation or val, test, or nothing.
 /// All other columns hold its features. These are finite numbers, or missing values (NodeFeatures::indicators()) where a
-/// field is empty or says NA, nan, null or the like. A column that is called like a set, such as is_train, test or fold, is
+/// field is empty or says NA, nan, null or the like. A column with the name of a set, such as is_train, test or fold, is
 /// refused.
 ///
 /// What labels mean: encode_labels().

@@ -49,7 +49,7 @@ class MappedArray {
     if (whole()) return static_cast<double>(integer(i));
     return header_.item_size == 4 ? load<float, double>(i) : load<double, double>(i);
   }
-  /// Elements first, first + 1, … of any type. Unchecked: that there are as many.
+  /// Elements first, first + 1, … of any type. Unchecked: the array has as many.
   void numbers(Index first, std::span<double> out) const noexcept {
     if (!whole() && header_.item_size == 4) {
       for (std::size_t k = 0; k < out.size(); ++k) out[k] = load<float, double>(first + static_cast<Index>(k));

@@ -114,7 +114,7 @@ struct SetKey {
   return words;
 }
 
-/// Whether a column of a node table is called like a set or a split. The last meaningful word is train, test, fold, mask or
+/// Whether a column of a node table has the name of a set or a split. The last meaningful word is train, test, fold, mask or
 /// the like, as in is_train, trainIdx, TEST and cv_fold_3, but not in test_score.
 [[nodiscard]] inline bool resembles_set_column(std::string_view name) {
   constexpr std::string_view passed[] = {"idx",   "index", "indices", "id",        "ids",    "ind",  "inds",

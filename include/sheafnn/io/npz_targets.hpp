@@ -40,7 +40,7 @@ class TargetArrays {
     }
     return r;
   }
-  /// Whether a name is the name of a key, or of a column of an array. \throws as names_of(), but for the key
+  /// Whether a name is the name of a key, or of a column of an array. \throws as names_of(), except for the key
   [[nodiscard]] bool contains(const std::string& name) {
     return archive_->contains(name) || find_column(name).array != nullptr;
   }

@@ -131,7 +131,7 @@ inline void read_edge_values(const NpzArchive& archive, const Graph& graph, cons
 /// Gives a graph the types of its edges.
 ///
 /// \param pairs  that list the edges; null: a matrix lists them
-/// \param rules  where they read no types, types of all pairs that differ are refused, but for a key that they name
+/// \param rules  where they read no types, types of all pairs that differ are refused, except for a key that they name
 /// \param names  of the types, sorted
 /// \throws std::runtime_error  naming the file, the key and the edge
 inline void read_edge_types(const NpzArchive& archive, Graph& graph, const std::vector<Edge>* pairs,

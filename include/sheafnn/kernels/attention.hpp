@@ -37,7 +37,7 @@ template <class S>
   return scale * scale - S(1);
 }
 
-/// What the derivative of the attention of a node leaves: s̄, and the derivative of log σ but for the KL term's part.
+/// What the derivative of the attention of a node leaves: s̄, and the derivative of log σ without the KL term's part.
 template <class S>
 struct AttentionSums {
   S key_bar, scale_bar;

@@ -1,5 +1,5 @@
 /// \file
-/// The coefficients of a heat operator Σ_k c_k M^k or Σ_j c_j out_j in_jᵀ, the derivatives of what they are made of, for both
+/// The coefficients of a heat operator Σ_k c_k M^k or Σ_j c_j out_j in_jᵀ, the derivatives of their parameters, for both
 /// engines:
 ///
 ///     series     c_k = t^k / k! with M = −𝓛, or e^{−t} t^k / k! with M = Â;

@@ -159,7 +159,7 @@ class AttentionScores {
   /// Computes ē from the derivatives of Λ at node u. \param bar  of every score; u's are read
   /// \param wanted  had the pass Λ of u?
   /// \param kl_share  weight of kl() / the number of scores
-  /// \returns the derivative of log σ but for kl()'s part
+  /// \returns the derivative of log σ without kl()'s part
   S backward(Index u, const S* bar, bool wanted, S kl_share) {
     S scale_bar = S(0);
     for (Index k = 0; k < heads_; ++k) {

@@ -196,7 +196,7 @@ class BundleLayer {
   std::optional<FeedForward<S>> forward_;
   DropoutLayer<S> dropout_;
   Buffer<S> rotated_;           ///< R
-  Buffer<S> mixed_, diffused_;  ///< R W and what becomes of it, of linear
+  Buffer<S> mixed_, diffused_;  ///< R W and p(𝓛) R W, of linear
   Buffer<S> transposed_;        ///< Wᵀ
   Buffer<S> pair_;              ///< [Z ‖ p(𝓛) R], of feed_forward
   Buffer<S> output_;

@@ -188,7 +188,7 @@ class CooperativeLayer {
   /// \param partial     the share in ε̄ is added
   void leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
                            NodeMapsGradient<D, S>& gradient, S* partial);
-  /// Backwards through cross: from the derivative of Δ_out Y to what Y's is made of, and to the maps.
+  /// Backwards through cross: from the derivative of Δ_out Y to the terms of the derivative of Y, and to the maps.
   void cross_backward_rows(Index first, Index count, NodeMapsGradient<D, S>& gradient);
   /// Backwards through enter: completes the derivatives of x and of the maps of these nodes.
   ///

@@ -64,7 +64,7 @@ class FlowLayer {
   ///
   /// \param weights  A and B; ε is ignored
   /// \param keep     keep what backward() reads
-  /// \param replay   sizes of the steps to take; empty: the options decide the steps
+  /// \param replay   sizes of the steps to take; empty: the options choose the steps
   /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph, a step to replay
   ///                                that is not positive
   /// \throws FlowError              the tolerances ask for more than max_steps steps, x is not finite, or X(T), of a whole

@@ -1,6 +1,6 @@
 /// \file
-/// HeatCoefficients: a heat operator as a polynomial Σ_k c_k M^k for every bundle, with the derivatives of what c_k are made
-/// of, t = max(time, 0):
+/// HeatCoefficients: a heat operator as a polynomial Σ_k c_k M^k for every bundle, with the derivatives of the parameters
+/// of c_k, t = max(time, 0):
 ///
 ///     taylor    M = −𝓛,  c_k = t^k / k!;         shifted   M = Â,  c_k = e^{−t} t^k / k!;
 ///     hops      M = Â,   c_k = softmax(a)_j for k = hop_powers[j], else 0.

@@ -160,7 +160,7 @@ class NodeMaps {
       }
     }
   }
-  /// What they are made of.
+  /// The rows of the maps of every node.
   [[nodiscard]] NodeMapRows<D, S> rows() const {
     NodeMapRows<D, S> r(*degrees_);
     for (int side = 0; side < 2; ++side) {

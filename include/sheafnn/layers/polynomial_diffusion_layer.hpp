@@ -164,7 +164,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& ca
   check_weights(weights_, call.filter);
   keeps_pass_ = false;
   input_ = call.x.data();
-  if (call.training && terms_.empty()) {  // not before: networks that only evaluate do without
+  if (call.training && terms_.empty()) {  // not before: networks that only evaluate do not need it
     z_.resize(output_.size());
     workspace_->reserve_backward(tiles_.groups());
     terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) + 1 : 3) * tiles_.size());

@@ -47,7 +47,7 @@ class SheafLearner {
   SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
   /// Works in the memory of another learner from now on, with the same graph and shape. Their passes alternate:
-  /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
+  /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: graph, shape and order.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
   /// Values per edge that raw_bar() takes.
   [[nodiscard]] Index raw_bar_numbers() const noexcept {

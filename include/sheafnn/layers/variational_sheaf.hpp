@@ -267,7 +267,7 @@ class VariationalSheaf {
       for (int side = 0; side < 2; ++side) draw[side][k] = P::load(values + side * W);
     }
   }
-  /// The noise of one side for backward passes; null where the posterior does without.
+  /// The noise of one side for backward passes; null if the posterior needs none.
   const P* draw_again([[maybe_unused]] const Noise<S>& noise, [[maybe_unused]] Index block,
                       [[maybe_unused]] int side, [[maybe_unused]] P (&draw)[Q::noise_size]) const {
     if constexpr (needs_noise<Q>) {

@@ -85,7 +85,7 @@ namespace sheafnn::detail {
   const std::uint64_t wide = static_cast<std::uint64_t>(id);
   return stream.words(static_cast<std::uint32_t>(wide), 0, static_cast<std::uint32_t>(wide >> 32));
 }
-/// Is the element kept that half 0 … 7 of the words decides, counted from the low one of word 0?
+/// Is the element of half 0 … 7 of the words kept, counted from the low half of word 0?
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool half_keeps(const PhiloxBlock<std::uint32_t>& words, int half,
                                                         std::uint32_t threshold) {
   // No index into the words: where `half` is known only at run time, they would not stay in registers.
@@ -112,7 +112,7 @@ inline bool Dropout::keeps(Index element) const { return detail::stream_keeps(st
 
 namespace sheafnn::detail {
 
-/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For
+/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` covers. For
 /// devices.
 template <class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint32_t threshold, Index id,

@@ -68,7 +68,7 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
     for (double& one : values) one *= factor;
   };
 }
-/// Others, but for the values at some indices.
+/// The values of `others`, replaced at some indices.
 [[nodiscard]] inline InitialValues replaced_values(InitialValues others,
                                                    std::vector<std::pair<Index, double>> at) {
   return [others = std::move(others), at = std::move(at)](const Stream& stream, std::span<double> values) {

@@ -26,7 +26,7 @@
 
 namespace sheafnn {
 
-/// What decides the distribution of the map of an incident pair.
+/// What determines the distribution of the map of an incident pair.
 enum class DeviationSource : std::uint8_t {
   arcs,            ///< a learner of spreads reads both ends; the centre is the given map
   arcs_and_means,  ///< it predicts a mean deviation as well

@@ -7,7 +7,7 @@
 ///     word 0  low 32 bits of id            word 2  epoch
 ///     word 1  draw (12 bits) | id (20)     word 3  purpose (6 bits) | layer (10) | sample (16)
 ///
-/// The 20 upper bits of an id are 0 but for very large graphs.
+/// The 20 upper bits of an id are 0 except for very large graphs.
 #pragma once
 
 #include <cmath>

@@ -56,7 +56,7 @@ SHEAFNN_HD void swap_axes(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w, int firs
 }
 
 /// A = W T Wᵀ with tridiagonal T; A becomes T. The largest entry comes first, and the largest of each column: a matrix that
-/// is tridiagonal but for the order of its axes loses nothing. One large entry does not round the others away.
+/// is tridiagonal except for the order of its axes loses nothing. One large entry does not round the others away.
 template <class T, int N>
 SHEAFNN_HD void skew_tridiagonalise(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w) {
   int largest_column = 0;

@@ -4,7 +4,7 @@
 /// A family is a struct of static functions over T = float, double or Pack, branch-free. It fixes
 ///   - storage: `Map<T>`, an Eigen matrix of map_size entries (1 × 1 and map_size 0: no map is stored, F = I);
 ///   - the blocks of the Laplacian: `Gram<T>` of F_aᵀF_a and `Transport<T>` of F_aᵀF_b, of one of the shapes of
-///     sheaf/blocks.hpp, with gram(), transport() and their adjoints. The shape decides the rest: normalisation,
+///     sheaf/blocks.hpp, with gram(), transport() and their adjoints. The shape determines the rest: normalisation,
 ///     storage per node and edge, diffusion;
 ///   - a chart: coordinate_count values z that a sheaf learner predicts, F = from_coordinates(z), with its adjoint.
 ///

@@ -4,7 +4,7 @@
 ///
 /// A mixture of K samples has the distribution function F = mean F_k. Its central interval of coverage γ has the bounds
 /// where F and 1 − F are (1 − γ)/2. It is right if the model is. The conformal interval μ ± τ s has a threshold τ that
-/// calibration nodes decide. It contains the target with probability γ for any model, if these nodes and the others are
+/// calibration nodes determine. It contains the target with probability γ for any model, if these nodes and the others are
 /// exchangeable. math: "Intervals of numbers" (6.13), (6.14).
 ///
 /// Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman, "Distribution-free predictive inference for regression", JASA 2018
