@@ -32,6 +32,7 @@ struct BundleArrays : CommonArrays<Executor, S> {
   BatchAdjacency<Executor, S> adjacency;
 };
 
+/// The layers, learners, posterior and arrays of a batch of bundle networks. Shapes: batch/bundle_kernels.hpp.
 template <class Executor, int D, bool Bayesian, class S>
 struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S>> {
   using Base = PartsOfNetwork<Executor, S, BundleArrays<Executor, S>>;

@@ -48,6 +48,7 @@ struct StartComplexBackward {
   }
 };
 
+/// Buffers and passes of the start of all runs; see the file comment.
 template <class Executor, class S>
 class BatchComplexStart {
  public:

@@ -98,6 +98,7 @@ class BatchConvolutionStart {
   Array<Executor, S> output_;
 };
 
+/// The layers, posterior and arrays of a batch of networks of convolutions.
 template <class Executor, class ModelType>
 struct ConvolutionNetworkParts
     : PartsOfNetwork<Executor, typename ModelType::Scalar, ConvolutionArrays<Executor, ModelType>> {

@@ -41,6 +41,7 @@ struct CooperativeArrays : CommonArrays<Executor, S> {
   std::optional<BatchGraph<Executor, S>> leaving, entering;  ///< of directed networks
 };
 
+/// The layers, learners, norms, posteriors and arrays of a batch of cooperative networks.
 template <class Executor, int D, bool Bayesian, class S>
 struct CooperativeNetworkParts : PartsOfNetwork<Executor, S, CooperativeArrays<Executor, S>> {
   using Base = PartsOfNetwork<Executor, S, CooperativeArrays<Executor, S>>;

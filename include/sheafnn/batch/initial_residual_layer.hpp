@@ -15,6 +15,7 @@
 
 namespace sheafnn::batch::detail {
 
+/// The initial residual of one layer; see the file comment.
 template <class Executor, class Family, class S>
 class BatchInitialResidual {
   using Call = BatchLayerCall<Executor, Family, S>;

@@ -45,6 +45,7 @@ concept LayeredModel = requires {
   typename ModelLayers<Executor, Model>::Layer;
 };
 
+/// The parts of a batch of networks of a LayeredModel; see the file comment.
 template <class Executor, LayeredModel<Executor> Model>
 struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkArrays<Executor, Model>> {
   using Base = PartsOfNetwork<Executor, typename Model::Scalar, NetworkArrays<Executor, Model>>;

@@ -16,6 +16,7 @@
 
 namespace sheafnn::batch::detail {
 
+/// The filter of all runs; see the file comment.
 template <class Executor, class S>
 class BatchFilter {
  public:

@@ -61,6 +61,7 @@ struct IncidentPair {
   explicit SHEAFNN_HD IncidentPair(Index item) : number(item) {}
   [[nodiscard]] SHEAFNN_HD Index pair(Index) const { return number; }
 };
+/// The items of kernels over the maps of a view: sides of the edges of a graph, or incident pairs of a hypergraph.
 template <class View>
 struct SideOf {
   using type = EdgeSide;

@@ -25,6 +25,7 @@
 
 namespace sheafnn::detail {
 
+/// See the file comment. Features are n × B × D × f; NetworkOfSteps says what the steps are.
 template <int D, bool Bayesian, class S>
 struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights> {
   using State = PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights>;

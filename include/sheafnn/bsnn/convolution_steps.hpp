@@ -50,6 +50,7 @@ struct ConvolutionOutput {
   }
 };
 
+/// See the file comment; NetworkOfSteps says what the steps are.
 template <class ModelType>
 struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
   using State = PassState<ModelType, ConvolutionWeights>;

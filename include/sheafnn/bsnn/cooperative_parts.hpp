@@ -41,6 +41,7 @@ struct CooperativeStage {
   std::optional<BatchNorm<S>> batch;
 };
 
+/// See the file comment. Features are n × D × f.
 template <int D, bool Bayesian, class S>
 struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, CooperativeWeights> {
   using State = PassState<CooperativeModel<D, Bayesian, S>, CooperativeWeights>;

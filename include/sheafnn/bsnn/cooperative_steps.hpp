@@ -22,6 +22,7 @@
 
 namespace sheafnn::detail {
 
+/// See the file comment; NetworkOfSteps says what the steps are.
 template <int D, bool Bayesian, class S>
 struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   using Parts = CooperativeParts<D, Bayesian, S>;

@@ -72,6 +72,7 @@ template <class L>
 namespace detail {
 
 struct NoWork {};
+/// The buffers of a loss: NoWork, unless the loss has its own targets and names a type.
 template <class L, class Model>
 struct LossWorkOf {
   using type = NoWork;

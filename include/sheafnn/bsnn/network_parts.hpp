@@ -60,6 +60,7 @@ struct SeenGraph {
   const Graph& seen;
 };
 
+/// See the file comment. The sheaves are random if the model is Bayesian and its maps are learned.
 template <class ModelType>
 struct NetworkParts
     : SeenGraph,

@@ -36,6 +36,7 @@ namespace detail {
 /// Step of the samples of evaluations and predictions; no training has it.
 inline constexpr std::uint32_t step_of_evaluations = std::numeric_limits<std::uint32_t>::max();
 
+/// The subgraphs of drawn neighbours, one per step; see the file comment.
 class SampleSource final : public SubgraphSource {
  public:
   /// The arguments must outlive the source.

@@ -41,6 +41,7 @@ struct ParameterSlot {
 
 namespace sheafnn::detail {
 
+/// How a struct of weights sees a matrix and a vector: as views, or as places among the parameters.
 template <class T>
 struct WeightViews {
   using Matrix = MatrixView<T>;

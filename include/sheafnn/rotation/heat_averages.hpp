@@ -12,6 +12,7 @@
 
 namespace sheafnn::detail {
 
+/// Averages over the heat kernel f at one time t.
 struct HeatAverages {
   double divergence;          ///< E log f
   double squared_score;       ///< E (∂ log f/∂ω)²

@@ -25,6 +25,7 @@
 
 namespace sheafnn::detail {
 
+/// A node's probability of the class that is ranked, and whether it has that class.
 struct RankedNode {
   double probability;
   bool positive;
