@@ -239,7 +239,7 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
 /// The target of a path after all symbolic links; it need not exist.
 [[nodiscard]] inline std::filesystem::path resolved(const std::filesystem::path& file) {
   std::error_code error;
-  const std::filesystem::path target = sheafnn::io::detail::behind_links(file);
+  const std::filesystem::path target = sheafnn::io::detail::without_links(file);
   return std::filesystem::weakly_canonical(std::filesystem::absolute(target, error), error);
 }
 

@@ -1,6 +1,6 @@
 /// \file
-/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. From W = S
-/// X̃ to X' and from x̄' to x̄. Formulas: initial_residual_kernels.hpp.
+/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. It computes
+/// X' from W = S X̃, and x̄ from x̄'. Formulas: initial_residual_kernels.hpp.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class BatchInitialResidual {
   using Call = BatchLayerCall<Executor, Family, S>;
 
  public:
-  /// None.
+  /// No initial residual.
   BatchInitialResidual() = default;
   /// \param layer  its index, of `layers`
   /// \param right  has the layer B?

@@ -20,7 +20,7 @@ namespace sheafnn::batch::detail {
 template <class Executor, class S>
 class BatchFilter {
  public:
-  /// None.
+  /// No filter.
   BatchFilter() = default;
   /// \param shape  of the features; makes room for the partial sums of all layers
   BatchFilter(Executor& executor, const PolynomialOptions& options, const ModelLayout& layout,

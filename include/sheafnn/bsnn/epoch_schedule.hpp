@@ -6,7 +6,7 @@
 ///     no embeddings is computed once.
 ///   - On small graphs the evaluation may run during the training pass, on its own network, or everything may run on one
 ///     thread. The schedule takes what was fastest in the last epochs.
-///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.
+///   - A thread that has finished its evaluation draws the dropout masks of the next epoch.
 ///
 /// For networks that offer only whole passes, the evaluation and the objective run one after the other.
 #pragma once

@@ -25,7 +25,8 @@ struct TargetScaling {
   std::vector<double> mean = {}, scale = {};  ///< k each; 0 and 1 where a loss takes targets as they are
   std::vector<double> base_rates = {};        ///< k positive mean counts for Poisson; empty for other losses
 
-  /// From the known targets of training nodes. A column of one value has the scale 1, a column of zero counts the rate 1.
+  /// Fits the scaling to the known targets of training nodes. A column of one value has the scale 1, a column of zero counts
+  /// the rate 1.
   ///
   /// \param targets  n × k, NaN where unknown
   /// \throws std::invalid_argument  a node out of range, a column that no training node knows, or values whose squares double

@@ -53,8 +53,8 @@ class Buffer {
 
   /// Makes the buffer hold `size` zeros; the previous content is lost.
   ///
-  /// \throws std::bad_alloc  no such memory; std::bad_array_new_length, which is one, of a negative size or one whose
-  ///                         bytes cannot be counted
+  /// \throws std::bad_alloc  not enough memory; std::bad_array_new_length, which derives from it, for a negative size or a
+  ///                         size whose bytes Index cannot count
   SHEAFNN_NOINLINE void resize(Index size) {
     allocate(size);
     fill(T{});

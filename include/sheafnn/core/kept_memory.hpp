@@ -81,7 +81,7 @@ class KeptMemory {
     }
     const ArrayPlace place = place_of(bytes);
     void* const data = ::operator new (place.bytes, std::align_val_t{place.alignment});
-    wish_large_pages(data, place.bytes);
+    request_large_pages(data, place.bytes);
     return {data, bytes};
   }
   /// Frees what allocate() returned, or nothing.

@@ -121,7 +121,7 @@ template <class Model>
 
 namespace detail {
 
-/// What joins the nodes of a dataset.
+/// The edges or hyperedges of a dataset, as settings that ranks compare.
 [[nodiscard]] inline Settings settings_of_graph(const Dataset& whole) {
   Fingerprint edges, edge_types, node_types;
   edges.add(whole.graph.targets());

@@ -1,6 +1,6 @@
 /// \file
 /// The graph and the features of which a part has a piece (graph/graph_part.hpp), gathered on every part, for what is computed
-/// once from all nodes. While they are there, each part holds 2 values per arc and 2 per stored feature of the whole graph.
+/// once from all nodes. While they exist, each part holds 2 values per arc and 2 per stored feature of the whole graph.
 ///
 /// All parts call these functions in the same order. Unchecked: that the graph is a part.
 #pragma once

@@ -82,7 +82,7 @@ class CsvReader {
       : name_(std::move(name)), content_(std::move(content)) {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
     check_utf8();
-    if (separator == '\0') separator = told_separator();
+    if (separator == '\0') separator = declared_separator();
     guessed_ = separator == '\0';
     separator_ = guessed_ ? detail::guess_separator(rest()) : separator;
   }
@@ -128,7 +128,7 @@ class CsvReader {
     return true;
   }
   /// The separator of a first line such as sep=; which spreadsheets write, whose line it skips; otherwise 0.
-  [[nodiscard]] char told_separator() noexcept {
+  [[nodiscard]] char declared_separator() noexcept {
     std::string_view line = rest().substr(0, rest().find('\n'));
     const std::size_t size = line.size();
     if (line.ends_with('\r')) line.remove_suffix(1);

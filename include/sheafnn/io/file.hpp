@@ -262,7 +262,7 @@ namespace detail {
 
 /// The file that a path leads to through symbolic links, whether it exists or not. Links that go in circles lead to one
 /// of themselves.
-[[nodiscard]] inline std::filesystem::path behind_links(std::filesystem::path path) {
+[[nodiscard]] inline std::filesystem::path without_links(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < 64 && std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
        ++links) {
@@ -301,7 +301,7 @@ class TemporaryFile {
  public:
   /// \throws std::runtime_error  naming `path` and the system's reason
   explicit TemporaryFile(const std::filesystem::path& path)
-      : name_(path.string()), path_(behind_links(path)), temporary_(temporary_path(path_)) {
+      : name_(path.string()), path_(without_links(path)), temporary_(temporary_path(path_)) {
     std::error_code error;
     const std::filesystem::file_status old = std::filesystem::status(path_, error);
     if (old.type() == std::filesystem::file_type::none) fail(name_, "cannot be written; ", error.message());

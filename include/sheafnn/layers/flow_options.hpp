@@ -58,8 +58,8 @@ struct FlowIntegration {
 
   /// Size of a step of the other methods.
   [[nodiscard]] double equal_step() const noexcept { return time / static_cast<double>(fixed_steps); }
-  /// Dormand–Prince: does a step of size h from time t end the flow? A step that ends just before T would be followed by one
-  /// of no use. Takes any numbers.
+  /// Dormand–Prince: does a step of size h from time t end the flow? After a step that ends just before T, another step would be
+  /// useless. Takes any numbers.
   [[nodiscard]] bool ends(double t, double h) const noexcept { return h >= 0.999 * (time - t); }
   /// The absolute tolerance, but not 0: the error of a value that is and stays 0 would be 0/0.
   template <class S>

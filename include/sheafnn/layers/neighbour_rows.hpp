@@ -1,5 +1,5 @@
 /// \file
-/// The walk over the rows of a node's neighbours, with the rows of arcs a few places on asked for meanwhile.
+/// A loop over the rows of a node's neighbours that prefetches the rows of the next few arcs.
 #pragma once
 
 #include <algorithm>
