@@ -66,7 +66,7 @@ struct ConvolutionArrays : NetworkArrays<Executor, Model> {
 template <class Executor, class S>
 class BatchConvolutionStart {
  public:
-  /// With an encoder.
+  /// A start with an encoder.
   explicit BatchConvolutionStart(BatchActivatedEncoder<Executor, S> encoder) : encoder_(std::move(encoder)) {}
   /// Without. \param size  size of the product, per run
   BatchConvolutionStart(Executor& executor, BatchSparseProduct<Executor, S> product, Index runs, Index size)

@@ -1,5 +1,6 @@
 /// \file
-/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts.
+/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts. Source: math: "Cooperative
+/// sheaves", "Backward pass of a cooperative layer".
 ///
 /// A pass is a sequence of walks over groups of nodes (layers/node_chunks.hpp). A walk does everything that a group can
 /// do with its own rows, across the borders of layers. It ends where nodes need rows that their neighbours compute:

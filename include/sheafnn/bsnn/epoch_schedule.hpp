@@ -49,7 +49,7 @@ class EpochSchedule {
   void first(const ForwardPass<S>& pass, const Objective& objective) {
     objective(network_.begin(pass));
   }
-  /// To be called when a new epoch starts, before its optimiser step.
+  /// Must be called when a new epoch starts, before its optimiser step.
   void begin_epoch() {}
   /// Runs evaluate(BegunPass) of the evaluation, then after(), and, while after() returns true, objective(BegunPass) of
   /// the next pass.

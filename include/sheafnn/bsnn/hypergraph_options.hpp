@@ -1,5 +1,5 @@
 /// \file
-/// Options of sheaf hypergraph networks (architecture).
+/// Options of sheaf hypergraph networks (architecture). Source: math: "Hypergraphs".
 #pragma once
 
 #include <cmath>

@@ -3,7 +3,7 @@
 /// target_losses.hpp. To write your own loss, see loss.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of a
-/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known.
+/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known. Source: math: "Loss" (3.35).
 #pragma once
 
 #include <algorithm>

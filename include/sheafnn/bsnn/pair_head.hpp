@@ -194,7 +194,7 @@ class PairScorer {
     return scores_->scores();
   }
   [[nodiscard]] std::span<const std::int32_t> row_of() const noexcept { return edge_of_; }
-  /// For the derivative of scores().
+  /// Memory for the derivative of scores().
   [[nodiscard]] MatrixView<S> scores_bar() noexcept { return scores_->scores_bar(); }
 
   /// Computes the derivatives of the outputs (overwritten), of the head's parameters and, for energies, of the sheaf

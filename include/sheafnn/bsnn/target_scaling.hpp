@@ -3,6 +3,7 @@
 ///
 /// Losses of numbers (target_losses.hpp) start from outputs near 0 and deviations near 1. Counts stay as they are; their
 /// rates are multiples of the mean count of the training nodes. Several labels and ordered classes stay as they are.
+/// math: "Numbers, counts and ordered classes".
 #pragma once
 
 #include <algorithm>

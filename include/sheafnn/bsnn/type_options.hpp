@@ -1,5 +1,5 @@
 /// \file
-/// Checks of options with types of edges and nodes.
+/// Checks of options with types of edges and nodes. Source: math: "Types of nodes and edges".
 #pragma once
 
 #include <algorithm>

@@ -26,7 +26,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// In the order of FeatureColumn::Kind.
+/// The names of FeatureColumn::Kind, in its order.
 inline constexpr std::array<std::string_view, 8> column_kind_names = {"as-is",   "binary", "counts", "left-out",
                                                                       "centred", "ranked", "scaled", "logarithm"};
 

@@ -1,5 +1,6 @@
 /// \file
 /// The flow of a continuous-time sheaf network: its right-hand side, and how it is integrated from t = 0 to T.
+/// Source: math: "Continuous-time diffusion" (3.31), (3.32).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 /// \file
 /// A given sheaf in the order of EdgeBlocks: maps and edge weights, lanes-innermost, in a layer's precision. GivenCentre:
 /// the given maps that draws of a posterior deviate from (posterior/around_given.hpp). Blocks of a part of a graph take from
-/// the sheaf over the whole what belongs to their arcs.
+/// the sheaf over the whole what belongs to their arcs. Source: math: "Around given maps" (8.4).
 #pragma once
 
 #include <concepts>

@@ -94,7 +94,7 @@ class GlobalNorm {
 
   /// Number of sums that gate_rows() adds to.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * width_; }
-  /// To be called before the first gate_rows() of a chunk.
+  /// Must be called before the first gate_rows() of a chunk.
   void begin_chunk(Index chunk) { chunk_sum_[2 * chunk] = chunk_sum_[2 * chunk + 1] = 0; }
   /// ȳ becomes g at some rows. partial += their share in the derivatives of w and b.
   ///

@@ -5,7 +5,8 @@
 ///                                                a_u = 1, b_u = d_u / Σd for Â = D^{-1} A,
 ///
 /// with the sum Σd of the degrees of the component; 0 at nodes with degree 0. On a part of a graph there are rows of the owned
-/// nodes. Sums over components that lie in several parts are added up over all parts.
+/// nodes. Sums over components that lie in several parts are added up over all parts. Source: math: "Heat on a flat
+/// bundle".
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 ///
 /// 𝓛 = I − D^{-1/2} A D^{-1/2} is symmetric, in = out = V. I − D^{-1} A has the same eigenvalues and out = D^{-1/2} V,
 /// in = D^{1/2} V; D is 1 at nodes without neighbours. Computed in double. On a part of a graph they are the whole's, which one part
-/// gathers and decomposes: every part has the rows of its owned nodes.
+/// gathers and decomposes: every part has the rows of its owned nodes. Source: math: "Heat on a flat bundle".
 #pragma once
 
 #include "sheafnn/core/eigen.hpp"

@@ -1,5 +1,6 @@
 /// \file
 /// The learned weights of a heat operator (heat_operator.hpp): a time for every bundle, or how it mixes powers of Â.
+/// Source: math: "Heat on a flat bundle" (9.4).
 ///
 /// Unchecked: as for other weights (weights.hpp).
 #pragma once

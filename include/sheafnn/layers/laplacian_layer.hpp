@@ -31,7 +31,7 @@ struct EquationWeights {
   template <class T>
   struct Views : BiasedWeights<T> {
     static constexpr bool mixes = kernels::mixes<Equation<float>>, has_bias = kernels::has_bias<Equation<float>>;
-    /// In the order of the equation's declaration.
+    /// The weights in the order of the equation's declaration.
     std::array<WeightVector<T>, static_cast<std::size_t>(kernels::weight_count<Equation<float>>)> of;
 
     /// Unchecked: the number of coordinates, a model's.
@@ -50,7 +50,7 @@ struct EquationWeights {
     }
   };
 };
-/// With ε.
+/// The equation of layers with ε.
 template <>
 struct EquationWeights<kernels::DiffusionEnd> {
   template <class T>

@@ -84,7 +84,7 @@ class NodeLearnerPair {
   [[nodiscard]] MatrixView<const S> raw() const noexcept {
     return {raw_.data(), chunks_.nodes, 2 * options_.outputs};
   }
-  /// For their derivative, of the same shape; shared with other pairs.
+  /// Memory for their derivative, of the same shape; shared with other pairs.
   [[nodiscard]] MatrixView<S> raw_bar() noexcept {
     return {work_->raw_bar.data(), chunks_.nodes, 2 * options_.outputs};
   }

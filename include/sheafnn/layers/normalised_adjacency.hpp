@@ -1,7 +1,7 @@
 /// \file
 /// NormalisedAdjacency: products of rows of features with Â = D^{-1/2} A D^{-1/2} or D^{-1} A, or with Âᵀ. A is the
 /// adjacency matrix of a graph, with or without self-loops, and D its row sums. Rows of nodes without neighbours are 0. On a
-/// part of a graph there are rows of the owned nodes, and row sums are the whole's.
+/// part of a graph there are rows of the owned nodes, and row sums are the whole's. Source: math: "Heat on a flat bundle".
 #pragma once
 
 #include <algorithm>

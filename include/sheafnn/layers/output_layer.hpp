@@ -24,7 +24,7 @@ class OutputLayer {
   /// Y of the last forward(), rows × C. A loss may work in it.
   [[nodiscard]] MatrixView<S> output() noexcept { return {output_.data(), rows_, outputs_, stride_}; }
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, outputs_, stride_}; }
-  /// For the derivative of output(), of the same shape.
+  /// Memory for the derivative of output(), of the same shape.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return {output_bar_.data(), rows_, outputs_, stride_}; }
 
   /// Computes output().

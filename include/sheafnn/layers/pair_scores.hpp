@@ -119,7 +119,7 @@ class PairScores {
   [[nodiscard]] MatrixView<const S> scores() const noexcept {
     return {scores_.data(), pairs_.edge_count(), options_.scores};
   }
-  /// For its derivative.
+  /// Memory for the derivative of scores().
   [[nodiscard]] MatrixView<S> scores_bar() noexcept {
     return {scores_bar_.data(), pairs_.edge_count(), options_.scores};
   }

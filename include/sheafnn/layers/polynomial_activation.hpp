@@ -3,7 +3,8 @@
 ///
 ///     Z += α X (or α Y),   X' = (1 + tanh ε) ∘ X − ELU(Z),
 ///
-/// with its backward pass, and the sums over nodes of the filter's derivatives: independent of the family of maps.
+/// with its backward pass, and the sums over nodes of the filter's derivatives: independent of the family of maps. Source: math:
+/// "Polynomial filters".
 #pragma once
 
 #include <algorithm>

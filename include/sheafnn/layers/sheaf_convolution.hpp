@@ -60,7 +60,7 @@ class KroneckerWeights {
       : d_(d), in_(inputs), out_(outputs), values_(wanted ? d * inputs * d * outputs : 0), bar_(values_.size()) {}
 
   [[nodiscard]] MatrixView<const S> values() const noexcept { return {values_.data(), d_ * in_, d_ * out_}; }
-  /// To be filled before distribute().
+  /// Must be filled before distribute().
   [[nodiscard]] MatrixView<S> bar() noexcept { return {bar_.data(), d_ * in_, d_ * out_}; }
 
   /// \param left  A; empty: I
@@ -136,7 +136,7 @@ class SheafConvolution {
   [[nodiscard]] FeatureView<const S> output() const noexcept {
     return {output_.data(), nodes_.count(), D, options_.outputs};
   }
-  /// For the derivative of output(), of its shape.
+  /// Memory for the derivative of output(), of its shape.
   [[nodiscard]] FeatureView<S> output_bar() noexcept {
     return {scratch_.data(), nodes_.count(), D, options_.outputs};
   }

@@ -166,7 +166,7 @@ class TypedLearner {
       }
     });
   }
-  /// In the lanes after the last edge, as in EdgeBlocks.
+  /// Fills the lanes after the last edge with copies, as in EdgeBlocks.
   void repeat_last_edge() noexcept {
     if (blocks_->block_count() == 0) return;
     const Index last = blocks_->block_count() - 1, count = blocks_->lane_count(last);

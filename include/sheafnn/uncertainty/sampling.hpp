@@ -3,7 +3,7 @@
 ///
 /// Let p_k be the sampled distributions of a node and p̄ their mean. The predictive entropy is H[p̄], and the mutual
 /// information H[p̄] − mean H[p_k]. The epistemic variance is the mean over classes of the variance over samples. Ensembles of
-/// models add theirs.
+/// models add theirs. Source: math: "Uncertainty".
 #pragma once
 
 #include <algorithm>
