@@ -1,7 +1,7 @@
 /// \file
 /// SageLayer: the convolution Z = M X W + X V + 1 bᵀ of whole matrices, M the mean over neighbours, 0 where there are none,
 /// with its backward pass. M commutes with the product, which comes first: rows of Z's width are added. Two convolutions side
-/// by side, on groups of rows: sage_pair.hpp.
+/// by side, on groups of rows: sage_pair.hpp. Source: math: "Learners of node maps", "Flat bundles".
 #pragma once
 
 #include <algorithm>
