@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <limits>
@@ -26,59 +25,12 @@
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/target_batches.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/bsnn/training_errors.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/adam.hpp"
 
 namespace sheafnn::detail {
-
-/// The message about a training that diverged. \param stepped  has Adam taken a step, whose size may be the cause?
-[[nodiscard]] inline std::string divergence(Index epoch, const std::string& what, bool stepped) {
-  return concat(
-      "training diverged in epoch ", epoch, ": ", what,
-      stepped ? "; a smaller learning rate may help"
-              : " before the first step; features, parameters, a decay, the KL weight or the loss may be too large");
-}
-[[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
-  throw std::runtime_error(divergence(epoch, concat(quantity, " is ", value), stepped));
-}
-
-/// The next three functions stop a diverged run and name the epoch and the first quantity that is not finite. After the
-/// training pass:
-inline void check_finite(const Elbo& elbo, Index epoch, bool stepped) {
-  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, stepped);
-  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, stepped);
-}
-/// After Adam's step, if it found a gradient that is not finite, or whose square is not finite:
-template <class S>
-[[noreturn]] void throw_not_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch,
-                                   bool stepped) {
-  for (const ParameterInfo& info : parameters.info()) {
-    for (Index i = info.offset; i < info.offset + info.size; ++i) {
-      const S value = gradient[i];
-      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value, stepped);
-      if (!std::isfinite(value * value)) {
-        throw_diverged(epoch, "the square of the gradient of " + info.name, value * value, stepped);
-      }
-    }
-  }
-  throw_diverged(epoch, "a second moment of Adam", std::numeric_limits<double>::infinity(), stepped);
-}
-/// After the evaluation that follows the step:
-inline void check_finite(const std::vector<double>& predictions, Index epoch) {
-  for (const double p : predictions) {
-    if (!std::isfinite(p)) throw_diverged(epoch, "a prediction", p, true);
-  }
-}
-
-/// loss.score(predictions, nodes); NaN if there are no nodes.
-template <class L>
-[[nodiscard]] Score score_of(const L& loss, const MatrixView<const double>& predictions,
-                             std::span<const std::int32_t> nodes) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  if constexpr (spans_parts<L>) return loss.score(predictions, nodes);
-  return nodes.empty() ? Score{nan, nan} : loss.score(predictions, nodes);
-}
 
 /// See the file comment. \tparam LossType  a Loss over the model's scalars
 template <class Model, class LossType>
@@ -99,13 +51,8 @@ class TrainingRun {
  private:
   using Clock = std::chrono::steady_clock;
   using View = MatrixView<const double>;
-  [[nodiscard]] static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  [[nodiscard]] View view(const std::vector<double>& predictions) const {
-    return {predictions.data(), static_cast<Index>(predictions.size()) / outputs_, outputs_};
-  }
 
+  /// The loop of the file comment.
   TrainResult trained() {
     const auto begin = Clock::now();
     const auto objective = [&](const BegunPass<Network<Model>>& pass) { compute_objective(pass); };
@@ -320,6 +267,13 @@ class TrainingRun {
         std::copy(values + info.offset + begin, values + info.offset + end, best + info.offset + begin);
       });
     }
+  }
+
+  [[nodiscard]] static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  [[nodiscard]] View view(const std::vector<double>& predictions) const {
+    return {predictions.data(), static_cast<Index>(predictions.size()) / outputs_, outputs_};
   }
 
   PlanOfTraining<Model> plan_;  ///< constructed before the networks, which need it
