@@ -140,7 +140,7 @@ struct PairTargets {
   r.add(data.edge_targets);
   return r.text();
 }
-/// What a checkpoint stores of a task and the split of a training. \param data  with the labels or numbers of the task
+/// What a checkpoint stores of a task and the split of a training. \param data  with the labels or targets of the task
 [[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const PairTask& task,
                                                                          const sheafnn::Dataset& data,
                                                                          const sheafnn::EdgeSplitOptions& split) {

@@ -46,7 +46,7 @@ using sheafnn::Index;
   return loss == sheafnn::TargetLoss::multilabel || loss == sheafnn::TargetLoss::ordinal;
 }
 
-/// What predictions of n nodes mean, in the numbers of the files.
+/// What predictions of n nodes mean, in the units of the files.
 struct TargetPrediction {
   std::vector<double> expectations;  ///< n × k; of ordered classes the probabilities, n × K
   std::vector<double> deviations;    ///< n × k; empty for losses without
@@ -252,7 +252,7 @@ class TargetKind {
     }
     return r;
   }
-  /// Finite numbers of an entry. Thresholds are infinite where there are too few nodes.
+  /// Finite values of an entry. Thresholds are infinite where there are too few nodes.
   [[nodiscard]] static std::vector<double> numbers(const std::string& file,
                                                    const std::map<std::string, std::string>& notes,
                                                    const char* key, std::string dtype = "<f8") {

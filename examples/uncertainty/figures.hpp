@@ -41,7 +41,7 @@ struct Task {
   [[nodiscard]] Index classes() const { return data.class_count; }
 };
 
-/// Numbers of several trainings.
+/// Results of several trainings.
 struct Mean {
   Numbers values;
   void add(double value) { values.push_back(value); }

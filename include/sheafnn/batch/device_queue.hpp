@@ -106,7 +106,7 @@ class DeviceQueue {
   }
   /// Later work in that stream waits for all work that this queue already holds.
   void precede(cudaStream_t other) { let_wait(stream_, reached_, other); }
-  /// Has there been no kernel since wait_for()? Such a kernel waits for more than the kernel before it in its stream.
+  /// Is the next kernel the first since wait_for()? It waits for more than the previous kernel of its stream.
   [[nodiscard]] bool take_wait() noexcept { return std::exchange(waits_, false); }
 
  private:

@@ -1,7 +1,7 @@
 /// \file
 /// A hypergraph in the memory of an executor (for graphs batch/graph.hpp).
 ///
-/// Incident pairs have the indices that they have in the hypergraph, by node and hyperedge. Numbers per pair are stored
+/// Incident pairs have the indices that they have in the hypergraph, by node and hyperedge. Values per pair are stored
 /// entry by entry, pairs innermost, as for graphs.
 #pragma once
 

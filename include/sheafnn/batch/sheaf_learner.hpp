@@ -264,9 +264,9 @@ class BatchSheafLearner {
   }
 
  private:
-  /// Of the last project().
+  /// The instances of the last project().
   [[nodiscard]] Index instances() const noexcept { return runs_ * copies_; }
-  /// From the embeddings of one run to the next.
+  /// Distance from the embeddings of one run to the embeddings of the next.
   [[nodiscard]] Index input_run() const noexcept { return shared_ ? 0 : copies_ * graph_.nodes * inputs_; }
   /// W_b z̄_e of every hyperedge, or derivatives.
   [[nodiscard]] RunRows<S> of_hyperedges() noexcept {

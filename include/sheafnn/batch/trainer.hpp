@@ -193,7 +193,7 @@ class BatchTrainer {
     network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout),
                         trainings_.front().options.kl_estimator);
   }
-  /// Of the epoch whose step was the last one: evaluates, reports, and keeps what is the best so far.
+  /// Ends the epoch of the last step: evaluates, reports, and keeps the best parameters so far.
   void end_epoch(Network& network) {
     network.evaluate(trainings_.front().options.samples, 1);
     const detail::BatchOutput<Executor, S>& output = network.output();

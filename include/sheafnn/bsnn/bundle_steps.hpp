@@ -125,7 +125,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   }
   /// Y at the requested nodes.
   void read_out() { output.forward(execution, weights.readout, weights.output, normed(end_rows())); }
-  /// From the derivative of Y to the derivative of X_{L+1}, in bar.
+  /// Computes the derivative of X_{L+1}, in `bar`, from the derivative of Y.
   void read_out_backward(const MatrixView<const S>& outputs_bar) {
     const Index h = model.hidden_width();
     const bool normalises = model.options().layer_norm;
@@ -159,7 +159,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   void begin_posterior([[maybe_unused]] double kl_weight) {
     if constexpr (Bayesian) posterior[0].begin_backward(execution, kl_weight);
   }
-  /// From the derivatives of X_1 and of the distributions to the learner's and the encoder's weights.
+  /// Computes the derivatives of the learner's and the encoder's weights from the derivatives of X_1 and of the distributions.
   void embed_backward() {
     if constexpr (Bayesian) {
       posterior[0].end_backward(execution, learners[0].raw(), layers[0].maps(), raw_bar_view());

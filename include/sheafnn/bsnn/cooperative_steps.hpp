@@ -196,7 +196,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
-  /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
+  /// Adds to the derivatives of the layers' weights and of H, from the derivative in last_bar().
   void accumulate_layers(const FeatureView<S>& /*last_bar()*/, bool /*sheaf_begun*/) {
     diffuse_backward();
     this->add_sample(x_bar, embedding_bar);

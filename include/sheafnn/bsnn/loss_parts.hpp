@@ -54,7 +54,7 @@ template <class L>
     return rows;
   }
 }
-/// Number of predicted numbers per target. Takes any loss.
+/// Number of predicted values per target. Takes any loss.
 template <class L>
 [[nodiscard]] Index prediction_columns(const L& loss, [[maybe_unused]] Index outputs) {
   if constexpr (has_own_targets<L>) {

@@ -34,11 +34,11 @@ struct OptionRange {
   bool without_least = false, without_most = false;  ///< the range excludes that end
   const char* remark = "";                           ///< that follows the range in texts
 
-  /// From `least` to `most`. Takes any numbers.
+  /// Values from `least` to `most`. Takes any numbers.
   [[nodiscard]] static constexpr OptionRange between(double least, double most, const char* remark = "") {
     return {least, most, false, false, remark};
   }
-  /// From `least` on, finite. Takes any number.
+  /// Finite values from `least` on. Takes any number.
   [[nodiscard]] static constexpr OptionRange at_least(double least, const char* remark = "") {
     return {.least = least, .remark = remark};
   }
@@ -46,7 +46,7 @@ struct OptionRange {
   [[nodiscard]] static constexpr OptionRange above(double least) {
     return {.least = least, .without_least = true};
   }
-  /// From `least` up to `most`, which is not reached. Takes any numbers.
+  /// Values from `least` up to but not including `most`. Takes any numbers.
   [[nodiscard]] static constexpr OptionRange below(double least, double most) {
     return {least, most, false, true, ""};
   }

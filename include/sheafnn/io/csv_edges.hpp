@@ -35,7 +35,7 @@ struct EdgeList {
   std::vector<std::string> columns;  ///< k, as the header has them; "" without a header
   std::vector<double> values;        ///< m × k
   std::vector<std::string> types;    ///< m, or empty: not read
-  std::vector<std::string> texts;    ///< m, of the column with a chosen name; or empty: there is none
+  std::vector<std::string> texts;    ///< m, of the column with a chosen name; or empty: none
 
   /// "FILE:LINE" of an edge.
   [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }

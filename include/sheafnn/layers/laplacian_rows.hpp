@@ -104,7 +104,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
   [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
 
-  /// Has it been made for a graph?
+  /// Does it belong to a graph?
   [[nodiscard]] bool is_built() const noexcept { return graph_ != nullptr; }
 
   /// Computes the blocks of Δ from the sheaf's L and S. \throws std::invalid_argument  a sheaf over another graph
@@ -209,7 +209,7 @@ void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<F
       std::fill_n(bar.arc.data() + i * arc_part + first * arc_stride, arc_part - first * arc_stride, S(0));
     }
   }
-  const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` numbers of each of `count` rows
+  const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` entries of each of `count` rows
     P sum[gram];
     for (int k = 0; k < gram; ++k) sum[k] = numbers[k];
     if (accumulate) {

@@ -41,7 +41,7 @@ struct SheafLearnerOptions {
   Index parts = 1;
   Index edge_features = 0;  ///< features of the graph's arcs that are read as well
   Index types = 1;          ///< of edges, each with weights of its own
-  /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: there is none.
+  /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: none.
   Index labels = 0;
   double first_dispersion = 0;  ///< initial value of such a table's entries
 

@@ -54,7 +54,7 @@ void log_softmax_block(int count, Index classes, S* logits, Index stride) {
 namespace sheafnn::layers {
 
 /// Replaces each row of `logits` (rows × classes, row stride `stride`) by its logarithmic softmax.
-/// Unchecked: that they are there, and at least one class. A row with NaN or +∞ becomes NaN.
+/// Unchecked: the memory of the rows, and at least one class. A row with NaN or +∞ becomes NaN.
 template <class S>
 SHEAFNN_NOINLINE void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits, Index stride) {
   constexpr Index W = lanes<S>;

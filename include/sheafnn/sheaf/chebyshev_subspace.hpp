@@ -169,7 +169,7 @@ class ChebyshevSubspace {
   /// p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between the cut and the
   /// bound. Its degree is such that it does not separate the two by more than rounding allows.
   ///
-  /// \param max_degree  the degree is no higher
+  /// \param max_degree  largest degree
   [[nodiscard]] VectorBlock<Real> filtered(double max_degree) {
     const double half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
     const double low = std::min(pairs_.values(0), 0.5 * cut_);

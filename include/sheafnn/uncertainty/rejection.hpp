@@ -147,7 +147,7 @@ struct DetectionCurve {
 };
 
 /// Area under the ROC curve of detecting `positives` among `negatives` by a measure. It is the probability that a positive
-/// node has a larger measure than a negative node, ties counting half. 0.5: it does not tell them apart.
+/// node has a larger measure than a negative node, ties counting half. 0.5: it does not separate them.
 ///
 /// \param measure    n, of every node, e.g. the entropy; any values but NaN
 /// \param positives  e.g. nodes of a class that the model has not seen, or those predicted wrongly

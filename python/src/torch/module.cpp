@@ -173,7 +173,7 @@ struct Ticket {
   return nb::cast(Output<std::int64_t>(&ticket->number, 1, shape, owner));
 }
 
-/// \param activation     of a layer, by its number in the enumeration
+/// \param activation     of a layer, by its index in the enumeration
 /// \param features_stay  the features of a layer stay where they are until the last backward pass
 /// \param parameters     number and address of each
 /// \param stream, kl     of a device: its stream, and where the KL term goes; 0: none

@@ -91,7 +91,7 @@ template <class Columns>
   return r;
 }
 
-/// On what the numbers of a pass depend besides parameters and features.
+/// What the results of a pass depend on besides parameters and features.
 struct PassOptions {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
@@ -126,7 +126,7 @@ struct BackwardCall {
   const void* kl_bar_at = nullptr;           ///< on a device, in place of kl_bar
 };
 
-/// y = act(z), for numbers of arrays.
+/// y = act(z), for elements of arrays.
 template <class S>
 void activate_numbers(int threads, sheafnn::layers::Activation activation, Index count, const S* z, S* y);
 /// z_bar = sign · act′(z) ∘ y_bar.
@@ -212,9 +212,9 @@ class Architecture {
   [[nodiscard]] virtual Shapes parameters() const = 0;
   /// Values of a fresh model, in the order of parameters().
   [[nodiscard]] virtual std::vector<std::vector<double>> initial(std::uint64_t seed) const = 0;
-  /// h = d' · channels, numbers of a node that a layer reads.
+  /// h = d' · channels, values per node that a layer reads.
   [[nodiscard]] virtual Index width() const = 0;
-  /// Numbers of a node that a layer gives: h, or 2h of complex features.
+  /// Values per node that a layer returns: h, or 2h for complex features.
   [[nodiscard]] virtual Index row() const { return width(); }
   /// Are maps drawn from a posterior?
   [[nodiscard]] virtual bool bayesian() const { return false; }
