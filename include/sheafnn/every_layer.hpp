@@ -41,26 +41,26 @@ using SheafConvolution = SheafModel<Family, GivenMaps<Family>, S, LayerKinds<lay
 /// Neural sheaf propagation: a wave along learned maps.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using SheafWave = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::WaveLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian neural sheaf propagation: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianSheafWave = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::WaveLayer>>;
 /// Sheaf attention network.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using SheafAttention = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::AttentionLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian sheaf attention network: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianSheafAttention = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::AttentionLayer>>;
 /// Copresheaf message passing network.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using CopresheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::CopresheafLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian copresheaf network: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianCopresheafNetwork =
     SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::CopresheafLayer>>;
 /// Directed sheaf neural network: complex features, and a Laplacian with phases for the directions of arcs.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using DirectedSheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::DirectedLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian directed sheaf network: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianDirectedSheafNetwork =
     SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::DirectedLayer>>;

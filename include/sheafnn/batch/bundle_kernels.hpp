@@ -240,7 +240,7 @@ struct JoinRows {
     out[2 * instance * size + item] = c < width ? left[from + c] : right[from + c - width];
   }
 };
-/// The inverse.
+/// Splits rows [left ‖ right] into their parts, the inverse of JoinRows.
 template <class S>
 struct SplitRows {
   Divisor width;

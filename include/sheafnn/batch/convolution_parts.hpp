@@ -68,7 +68,7 @@ class BatchConvolutionStart {
  public:
   /// A start with an encoder.
   explicit BatchConvolutionStart(BatchActivatedEncoder<Executor, S> encoder) : encoder_(std::move(encoder)) {}
-  /// Without. \param size  size of the product, per run
+  /// A start without an encoder. \param size  size of the product, per run
   BatchConvolutionStart(Executor& executor, BatchSparseProduct<Executor, S> product, Index runs, Index size)
       : product_(std::move(product)), output_(executor, "embeddings", runs * size) {}
 

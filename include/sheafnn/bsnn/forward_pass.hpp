@@ -78,11 +78,11 @@ struct ForwardPass {
   /// deterministic model's sheaf learner. The last one drops nothing before the first layer.
   [[nodiscard]] layers::Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
   [[nodiscard]] layers::Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
-  /// As above. Unchecked: layer and draw are in the ranges of Stream.
+  /// The dropout of a layer's input. Unchecked: layer and draw are in the ranges of Stream.
   [[nodiscard]] layers::Dropout of_layer(Index layer, Index draw) const {
     return dropout_of(Purpose::layer_dropout, dropout, layer, draw);
   }
-  /// As above.
+  /// The dropout of the input of a deterministic model's sheaf learner. Unchecked: as of_layer().
   [[nodiscard]] layers::Dropout of_learner(Index layer, Index draw) const {
     return dropout_of(Purpose::learner_dropout, layer > 0 ? dropout : 0.0, layer, draw);
   }

@@ -142,7 +142,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     }
     this->end_accumulate();
   }
-  /// The same from the derivative of X_{L+1}.
+  /// Adds to these derivatives from the derivative of X_{L+1}.
   void accumulate(const FeatureView<const S>& features_bar, bool sheaf_begun) {
     this->check_accumulate();
     const FeatureView<S> bar = steps_.last_bar();
@@ -158,7 +158,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.embed_backward();
     return steps_.total_kl();
   }
-  /// The same after a pass from given embeddings, and computes their derivative.
+  /// Completes gradient() after a pass from given embeddings, and computes their derivative, n × h.
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
     end_backward();

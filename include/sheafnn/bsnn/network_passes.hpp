@@ -60,7 +60,7 @@ class NetworkPasses {
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
-  /// The same, for a loss that has parameters of its own and adds their derivatives between begin_backward() and
+  /// gradient(), for a loss that has its own parameters and adds their derivatives between begin_backward() and
   /// finish_backward().
   [[nodiscard]] S* loss_gradient() noexcept { return steps_.gradient.data(); }
 

@@ -79,7 +79,7 @@ SHEAFNN_INLINE void store_quarters(const QuadRegister& t, int i, const Row& row)
   _mm_storeu_ps(row(4 + i), _mm256_extractf128_ps(t, 1));
 #endif
 }
-/// The inverse.
+/// Reads quarter j from the row of lane 4 j + i, the inverse of store_quarters().
 template <class Row>
 [[nodiscard]] SHEAFNN_INLINE QuadRegister load_quarters(int i, const Row& row) {
 #if SHEAFNN_AVX512

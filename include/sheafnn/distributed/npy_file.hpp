@@ -127,7 +127,7 @@ inline void create_npy(const std::filesystem::path& path, const std::string& dty
   if (!file) throw std::runtime_error(path.string() + ": cannot be written");
   std::filesystem::resize_file(path, header.size() + static_cast<std::uintmax_t>(size) * item_size);
 }
-/// The same. \tparam T  std::int64_t, std::int32_t, float or double \throws as above. Unchecked: as above
+/// create_npy() for elements T. \tparam T  std::int64_t, std::int32_t, float or double \throws as above. Unchecked: as above
 template <class T>
 void create_npy(const std::filesystem::path& path, std::span<const Index> shape) {
   create_npy(path, detail::npy_dtype<T>(), sizeof(T), shape);

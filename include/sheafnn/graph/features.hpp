@@ -68,7 +68,7 @@ class NodeFeatures {
                                  MissingValues missing = MissingValues::refuse) {
     return dense(values, rows, columns, missing);
   }
-  /// As above.
+  /// The same for single precision.
   static NodeFeatures from_dense(std::span<const float> values, Index rows, Index columns,
                                  MissingValues missing = MissingValues::refuse) {
     return dense(values, rows, columns, missing);

@@ -83,7 +83,7 @@ class GraphPart {
   /// Starts to overwrite the rows of the halo with their owners' rows. Until end_fetch() no row of the halo may be
   /// read, no other one written, and nothing else begun. Unchecked: as above.
   virtual void begin_fetch(float* rows, Index width) = 0;
-  /// As above.
+  /// The same in double precision.
   virtual void begin_fetch(double* rows, Index width) = 0;
   /// Waits for what begin_fetch() has started.
   virtual void end_fetch() = 0;
@@ -91,13 +91,13 @@ class GraphPart {
   /// Adds the rows of the halo to their owners' rows, in the order of the parts' indices, and sets them to 0.
   /// Unchecked: as above.
   virtual void give_back(float* rows, Index width) = 0;
-  /// As above.
+  /// The same in double precision.
   virtual void give_back(double* rows, Index width) = 0;
 
   /// Replaces the values by their sums over all parts, added up in the order of the parts' indices. All parts get the same
   /// bits, from run to run. Unchecked: all parts give as many.
   virtual void sum(std::span<float> values, std::span<double> more) = 0;
-  /// As above.
+  /// The same in double precision.
   virtual void sum(std::span<double> values, std::span<double> more) = 0;
 
   /// The largest of the values of all parts: the same on all. Unchecked: no value is NaN.

@@ -55,7 +55,7 @@ class BundleMaps {
     detail::store_rows<size>(entries, lanes_of(block), map_.data() + block * W * size);
   }
   [[nodiscard]] Matrix rotation(Index block) const { return load(map_, block); }
-  /// Its derivative.
+  /// The derivatives of the rotations of a block.
   [[nodiscard]] Matrix rotation_bar(Index block) const { return load(map_bar_, block); }
 
   /// y = O x, or Oᵀ x, at nodes [first, first + count). \param x, y  their rows; may be the same

@@ -38,7 +38,7 @@ class HeatCoefficients {
   [[nodiscard]] bool used(Index power) const noexcept { return options_.uses(power); }
   /// c_k of a bundle.
   [[nodiscard]] double operator()(Index power, Index bundle) const noexcept { return values_[at(power, bundle)]; }
-  /// Its derivative.
+  /// The derivative of c_k of a bundle.
   [[nodiscard]] double& bar(Index power, Index bundle) noexcept { return bars_[at(power, bundle)]; }
 
   /// Takes the weights of a pass.

@@ -191,7 +191,7 @@ template <class T>
   return info.transposed ? MatrixView<T>(array + info.offset, columns, rows)
                          : MatrixView<T>(array + info.offset, rows, columns);
 }
-/// As above.
+/// The view of one parameter as a vector, as matrix_at().
 template <class T>
 [[nodiscard]] std::span<T> vector_at(const ParameterTable& table, ParameterSlot slot, T* array) {
   const ParameterInfo& info = table.info(slot);

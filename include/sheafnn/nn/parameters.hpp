@@ -103,7 +103,7 @@ class ParameterSet : public ParameterTable {
 
   /// Its values, as they lie in memory. Unchecked: an id of this set, after finish() or initialise().
   [[nodiscard]] S* data(ParameterId id) noexcept { return value_.data() + info(id).offset; }
-  /// The same.
+  /// Its values, read only. Unchecked: as above.
   [[nodiscard]] const S* data(ParameterId id) const noexcept { return value_.data() + info(id).offset; }
 
   /// Row-major copy in the user-visible shape (out × in), from `array`: the values or an array laid out like them.
