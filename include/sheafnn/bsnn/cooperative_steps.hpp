@@ -63,11 +63,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
   /// Q(T, S | H).
   void take(const CooperativeSteps& from) { start_from(from, !pass.training); }
-  void start_from_encoder() { start_from(*this, false); }
+  void infer_from_encoder() { start_from(*this, false); }
   /// The same from embeddings that were computed outside.
-  void start_at(const MatrixView<const S>& h) { start_at(h.data(), h.data()); }
+  void infer_from(const MatrixView<const S>& h) { infer_from(h.data(), h.data()); }
   /// Starts a pass from H. \param read  input of the learners of Bayesian models, if one pair serves all layers
-  void start_at(const S* h, const S* read) {
+  void infer_from(const S* h, const S* read) {
     start = h;
     if (learns_per_layer()) return;
     if constexpr (Bayesian) {
@@ -202,11 +202,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     this->add_sample(x_bar, embedding_bar);
   }
   /// Computes the derivatives of the learners that serve all layers. \returns the derivative of H
-  MatrixView<S> start_backward() {
+  MatrixView<S> infer_backward() {
     if constexpr (Bayesian) this->finish_posterior(learner_start);
     return this->matrix(embedding_bar);
   }
-  void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
+  void embed_backward() { encoder.backward(execution, infer_backward(), weights_bar.encoder); }
   /// See PassState. Learners of every layer have added it for each sample.
   [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form && !learns_per_layer(); }
 
@@ -219,7 +219,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// \param clean  from embeddings without dropout
   void start_from(const CooperativeSteps& from, bool clean) {
     const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
-    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
+    infer_from(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
   }
   [[nodiscard]] const NormWeights<const S>& norm_of(Index l) const noexcept {
     return weights.norms[static_cast<std::size_t>(l)];

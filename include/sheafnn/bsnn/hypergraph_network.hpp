@@ -108,10 +108,10 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   /// Computes H and, for Bayesian models, Q(F | H).
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
-    start_at(encoder.output());
+    infer_from(encoder.output());
   }
   /// Starts from H and, for Bayesian models, computes Q(F | H). \param h  has to stay in place until the backward pass
-  void start_at(const MatrixView<const S>& h) {
+  void infer_from(const MatrixView<const S>& h) {
     start = h;
     source.infer(execution, source_weights(), h);
   }
@@ -145,9 +145,9 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
     this->add_sample(bar, embedding_bar);
   }
   /// Computes the derivatives of the encoders' and the learner's weights from the sums over all samples.
-  void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
+  void embed_backward() { encoder.backward(execution, infer_backward(), weights_bar.encoder); }
   /// Computes the derivatives of H and of the learner's weights. \returns the derivative of H
-  MatrixView<S> start_backward() {
+  MatrixView<S> infer_backward() {
     source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
                            source_weights_bar());
     return view(embedding_bar).rows();

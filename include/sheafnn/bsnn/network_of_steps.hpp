@@ -21,7 +21,7 @@ namespace sheafnn::detail {
 /// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
 ///                - embed(): computes X_1 and, for Bayesian models, the posterior. If the steps share embeddings, it computes
-///                  only H; start_from_encoder() or take(steps), from the H of other steps, computes the rest;
+///                  only H; infer_from_encoder() or take(steps), from the H of other steps, computes the rest;
 ///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the
 ///                  layers' weights, of the posterior's parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
@@ -34,7 +34,7 @@ namespace sheafnn::detail {
 ///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): memory for its derivative;
 ///                  bar_from_outputs(): memory for the derivative that the readout computes;
 ///                - encodes_twice(): has the learner an encoder of its own?
-///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
+///                - infer_from(h): X_1 = h, and the posterior; infer_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights
 template <class Derived, class Steps>
 class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
@@ -78,7 +78,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.set_pass(pass);
     if (shared == nullptr) {
       steps_.embed();
-      steps_.start_from_encoder();
+      steps_.infer_from_encoder();
     } else {
       steps_.take(static_cast<NetworkOfSteps&>(*shared).steps_);
     }
@@ -95,7 +95,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     require(!steps_.encodes_twice(), "separate_encoder", true, "it reads features");
     this->begin_pass(pass);
     steps_.set_pass(pass);
-    steps_.start_at(embedding);
+    steps_.infer_from(embedding);
     return this->template begun<true>();
   }
   /// Memory in which callers may store the derivative of X_{L+1} after begin(); any other of its shape works as well.
@@ -162,7 +162,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
     end_backward();
-    embedding_bar.eigen() = steps_.start_backward().eigen();
+    embedding_bar.eigen() = steps_.infer_backward().eigen();
     return steps_.total_kl();
   }
 

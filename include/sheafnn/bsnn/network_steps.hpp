@@ -3,7 +3,7 @@
 /// network.hpp, the order of the calls in network_of_steps.hpp:
 ///
 ///     begin():  embed()               H = encoder(X)                    embed_backward()
-///               infer(H)              Q(F | H), X_1 = H                 start_backward()
+///               infer_from(H)         Q(F | H), X_1 = H                 infer_backward()
 ///     draw():   build_sheaf(l, x)     F^{l+1} ~ Q, or learner_l(x)      sheaf_backward(l)
 ///               apply_layer(l, x)     X_{l+2} = layer_l(x = X_{l+1})    apply_layer_backward(l, bar)
 ///
@@ -39,7 +39,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                             pass.of_hidden(), with_clean, encoder_memory());
   }
   /// Q(F | H), for H = `from`.
-  void infer(const MatrixView<const S>& from) {
+  void infer_from(const MatrixView<const S>& from) {
     start_from(from);
     this->source.infer(execution, this->source_weights(), start, encoder_memory());
   }
@@ -85,8 +85,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   [[nodiscard]] FeatureView<const S> features_after(Index count) const {
     return count == 0 ? start_features() : this->layers[count - 1].output();
   }
-  void start_at(const MatrixView<const S>& h) { infer(h); }
-  void start_from_encoder() { infer(this->embedding.output()); }
+  void infer_from_encoder() { infer_from(this->embedding.output()); }
 
   // Backward pass:
 
@@ -166,7 +165,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// samples.
   ///
   /// \returns the derivative of H
-  MatrixView<S> start_backward() {
+  MatrixView<S> infer_backward() {
     if constexpr (Parts::is_sampled) {
       if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
     }
@@ -177,9 +176,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
     if (this->stalks) this->stalks->mask(execution, all_nodes(), bar, bar, this->shape.channels);
     return bar;
   }
-  /// Calls start_backward(), then computes the derivatives of the encoders' weights.
+  /// Calls infer_backward(), then computes the derivatives of the encoders' weights.
   void embed_backward() {
-    const MatrixView<S> bar = start_backward();
+    const MatrixView<S> bar = infer_backward();
     this->embedding.forward_again(execution, this->weights.encoder);
     this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
                              this->weights_bar.second);
@@ -216,7 +215,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       if (dropout.active()) mask.take_ahead();
     });
     embed(true);
-    if (shares_posterior()) infer({});
+    if (shares_posterior()) infer_from({});
   }
   /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called;
   /// may be these steps
@@ -229,7 +228,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
         return;
       }
     }
-    infer(from);
+    infer_from(from);
   }
   /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
   template <class Use>
