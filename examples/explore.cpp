@@ -33,7 +33,7 @@ struct Settings {
   std::optional<std::uint64_t> seed;
 };
 
-/// The numbers of one training in a report of train --history, as --split and --seed name it.
+/// The results of one training in a report of train --history, as --split and --seed name it.
 ///
 /// \param dataset  its name, which the report has to have
 /// \throws std::runtime_error  a report of another dataset or model, or with several such trainings

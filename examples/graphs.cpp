@@ -47,7 +47,7 @@ struct Settings : graph_program::Defaults {
   }
 };
 
-/// The numbers of a set as targets of a dataset whose nodes are the graphs. Of classes there are none.
+/// The targets of a set, as targets of a dataset whose nodes are the graphs; none for classes.
 sheafnn::Dataset numbers_of(const sheafnn::GraphSet& set) {
   sheafnn::Dataset r;
   r.name = set.name;
@@ -60,7 +60,7 @@ sheafnn::Dataset numbers_of(const sheafnn::GraphSet& set) {
   return r;
 }
 
-/// Predicted numbers of all graphs, as the files have them.
+/// The predicted targets of all graphs, in the units of the files.
 programs::TargetPrediction predicted_numbers(const Settings& s, const sheafnn::GraphSet& set,
                                              const programs::TargetKind& kind,
                                              const graph_program::Trained& trained,

@@ -43,7 +43,7 @@ struct Settings : links_program::Defaults {
   programs::DataOptions data;
 };
 
-/// The pairs of a file with two nodes per line. Says how many lines are no further pair.
+/// The pairs of a file with two nodes per line. Says how many lines repeat a pair.
 ///
 /// \throws std::runtime_error  naming the file and the line
 std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& data) {
@@ -59,7 +59,7 @@ std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& da
 /// Lines of pairs with the names of the nodes.
 class PairLines {
  public:
-  /// \param header  of the columns behind the two nodes
+  /// \param header  of the columns after the two nodes
   PairLines(const sheafnn::Dataset& data, const std::string& header) : data_(data) {
     out_.precision(std::numeric_limits<float>::max_digits10);
     out_ << "source,target," << header;

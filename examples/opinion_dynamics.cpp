@@ -61,7 +61,7 @@ void diffuse_with(const Laplacian& laplacian, std::span<const std::int32_t> fixe
   }
 }
 
-/// A table of X(t) at t = 0 and at times that double up to options.time. \returns distance to the limit at the end
+/// A table of X(t) at t = 0 and at times that double, up to options.time. \returns distance to the limit at the end
 double show(const Sheaf& sheaf, std::span<const std::int32_t> fixed, Opinions x, const Opinions& limit,
             const Options& options) {
   const Laplacian laplacian(sheaf);

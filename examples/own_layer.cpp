@@ -7,7 +7,7 @@
 #include <sheafnn/bsnn.hpp>
 #include <vector>
 
-// At one number of the features. T is a tile of channels, which behaves like a number.
+// At one value of the features. T is a tile of channels, which behaves like a scalar.
 template <class T>
 struct Reaction {
   static constexpr sheafnn::layers::EquationWeight weights[] = {{.name = "gamma", .initial = 0.5, .tanh = true},

@@ -1,5 +1,5 @@
 // A posterior of your own: diagonal maps with entries z = μ + s·ℓ, where ℓ is Laplace noise, whose heavy tails let
-// single entries go far. The prior is Laplace with scale 1; log q − log p of the maps drawn stands for KL.
+// single entries go far. The prior is Laplace with scale 1; log q − log p of the drawn maps takes the place of KL.
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
 using std::abs, std::exp;  // for float and double; packs have their own functions

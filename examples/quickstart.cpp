@@ -1,7 +1,7 @@
 /// \file
 /// Three networks on a generated graph with relations that are reliable or random. They are a Bayesian sheaf neural network,
 /// neural sheaf diffusion, and diffusion over the identity sheaf. Prints one table and draws quickstart.svg: validation
-/// losses, and the learned concentration of the edges beside the true one.
+/// losses, and the learned concentration of the edges next to the true one.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
@@ -36,7 +36,7 @@ template <class Model>
 Comparison compare(const std::string& name, const Task& task) {
   const sheafnn::Dataset& data = task.data;
   Comparison r{name, {}, {}, {}, {}, std::vector<double>(epochs), {}, {}};
-  // Dropouts 0 and 0.3 and decays 5e-4 and 5e-3 were compared over 120 epochs on such a graph of 800 nodes. This pair
+  // Dropouts 0 and 0.3 and decays 5e-4 and 5e-3 were compared over 120 epochs on a graph of this kind with 800 nodes. This pair
   // has the lowest validation loss for each network.
   sheafnn::TrainOptions options{
       .epochs = epochs, .patience = epochs, .input_dropout = 0, .dropout = 0.3, .samples = 10};
@@ -107,7 +107,7 @@ Eigen::MatrixXd groups_of_edges(const std::vector<double>& truth, const std::vec
   return r;
 }
 
-/// Validation losses, and learned beside true concentrations, as an SVG.
+/// Validation losses, and learned and true concentrations, as an SVG.
 std::string picture(const Task& task, const std::vector<Comparison>& all) {
   const char* const colours[] = {"#0072b2", "#d55e00", "#7f7f7f"};
   explore::Script script(explore::several_panels, 400);

@@ -54,7 +54,7 @@ int main() {
   for (sheafnn::Index a = 0; a < data.graph.arc_count(); ++a)
     agreement += std::sin(angle_of(mean, a)) * std::sin(angle_of(task.sheaf, a));
   const double sign = agreement < 0 ? -1 : 1;
-  const auto angles_of_draws = [&](sheafnn::Index arc) {  // beside the mean, sorted
+  const auto angles_of_draws = [&](sheafnn::Index arc) {  // besides the mean, sorted
     std::vector<double> r;
     for (const auto& sheaf : sheaves) r.push_back(std::remainder(angle_of(sheaf, arc) - angle_of(mean, arc), 2 * pi));
     std::sort(r.begin(), r.end());

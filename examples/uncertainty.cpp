@@ -1,5 +1,5 @@
 /// \file
-/// What a network's uncertainty is worth. Trains a model on splits × seeds of a dataset and prints calibration errors beside
+/// What a network's uncertainty is worth. Trains a model on splits × seeds of a dataset and prints calibration errors next to
 /// what a calibrated model would score. It does so for single models and for the ensemble of the seeds, and with temperatures
 /// fitted on validation nodes. Also prints conformal prediction sets, and the rejection of wrong predictions. With --leave-out,
 /// detection of a class that was never seen.

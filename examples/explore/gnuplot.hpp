@@ -100,7 +100,8 @@ class Script {
   }
 
  private:
-  /// std::system() ignores SIGINT: where both programs got it, gnuplot's end tells. Some shells return 128 + its number.
+  /// std::system() ignores SIGINT; gnuplot's exit status shows that both programs received it. Some shells return 128 + its
+  /// number.
   static void require_no_signal(int status) {
     for (const int signal : {SIGINT, SIGTERM}) {
       const bool ended = (WIFSIGNALED(status) && WTERMSIG(status) == signal) ||

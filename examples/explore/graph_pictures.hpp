@@ -230,7 +230,7 @@ inline int rows_of_key(const Subject& s, int width) {
 
 }  // namespace detail
 
-/// Labels beside predictions.
+/// Labels next to predictions.
 inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   const bool labels = *std::max_element(s.learned.labels.begin(), s.learned.labels.end()) >= 0;

@@ -43,7 +43,7 @@ struct Learned {
   [[nodiscard]] bool rotations() const { return family == "special-orthogonal"; }
   [[nodiscard]] bool fixed() const { return family == "identity"; }
   [[nodiscard]] bool bayesian() const { return model.starts_with('b'); }
-  /// Have nodes maps, instead of incident pairs?
+  /// Do nodes have maps, instead of incident pairs?
   [[nodiscard]] bool cooperative() const { return !listening.empty(); }
   /// Are these maps more than rotations?
   [[nodiscard]] bool scaled() const {
@@ -61,7 +61,7 @@ using Shape = std::vector<Index>;
   throw std::runtime_error(where + ": " + joined(what));
 }
 
-/// The numbers of an array of this shape; −1 stands for any extent from 1 on.
+/// The elements of an array of this shape; −1 stands for any extent from 1 on.
 ///
 /// \throws std::runtime_error  another shape, or a number that is not finite
 inline std::vector<double> numbers(const sheafnn::io::NpyArray& array, const Shape& shape) {
@@ -81,7 +81,7 @@ inline std::vector<double> numbers(const sheafnn::io::NpyArray& array, const Sha
   }
   return r;
 }
-/// rows × columns numbers from `from` on, row by row.
+/// rows × columns values from `from` on, row by row.
 inline Eigen::MatrixXd matrix(const double* from, Index rows, Index columns) {
   Eigen::MatrixXd r(rows, columns);
   for (Index i = 0; i < rows; ++i) {

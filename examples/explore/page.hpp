@@ -1,5 +1,5 @@
 /// \file
-/// One HTML page with all pictures, which lie beside it.
+/// One HTML page with all pictures, which are in the same folder.
 #pragma once
 
 #include <filesystem>
@@ -56,7 +56,7 @@ inline std::string escaped(const std::string& text) {
   return r;
 }
 
-/// Names with their values beside each other.
+/// Names and values side by side.
 inline std::string list(const std::vector<std::pair<std::string, std::string>>& facts) {
   std::string r = "<dl>\n";
   for (const auto& [name, value] : facts) {

@@ -38,7 +38,7 @@ struct Subject {
     }
     return r;
   }
-  /// Has node u a label that is not the prediction?
+  /// Does node u have a label that differs from the prediction?
   [[nodiscard]] bool is_wrong(std::size_t u) const {
     return learned.labels[u] >= 0 && learned.labels[u] != learned.predicted[u];
   }

@@ -52,7 +52,7 @@ std::vector<double> sample_numbers_with(const Trained& trained, const sheafnn::G
   return sheafnn::sample_targets(model, set.graph, set.features, loss, options);
 }
 
-/// Of a family with its stalk dimension.
+/// The entry of a family with its stalk dimension.
 template <class Family>
 constexpr ModelEntry entry_of() {
   using Deterministic = sheafnn::PooledModel<sheafnn::Nsd<Family>>;

@@ -35,7 +35,7 @@ struct Defaults {
   }
 };
 
-/// One training. Labels are classes, targets numbers of a regression, whichever the set has.
+/// One training. It learns labels as classes or targets by regression, whichever the set has.
 struct Job {
   const sheafnn::GraphSet& set;
   const sheafnn::Split& split;          ///< of graphs
@@ -53,7 +53,7 @@ struct ModelEntry {
   /// Classes of all graphs.
   sheafnn::Prediction (*predict)(const Trained& model, const sheafnn::GraphSet& set,
                                  const sheafnn::PredictOptions& options);
-  /// Numbers of all graphs for each of K posterior samples, K × G × outputs, of a regression.
+  /// Predictions of all graphs for each of K posterior samples, K × G × outputs, of a regression.
   std::vector<double> (*sample_numbers)(const Trained& model, const sheafnn::GraphSet& set,
                                         const sheafnn::PredictOptions& options);
 };

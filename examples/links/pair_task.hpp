@@ -53,7 +53,7 @@ struct PairTask {
   /// least (benchmarks/link_scores.py).
   static constexpr sheafnn::PairScore default_score = sheafnn::PairScore::bilinear;
 
-  /// Numbers of the files from what a loss has, and their deviations over the posterior samples.
+  /// Targets in the files' units from what a loss predicts, and their deviations over the posterior samples.
   [[nodiscard]] programs::TargetPrediction unscaled(sheafnn::EdgeValues values) const {
     for (double& one : values.variance) one = std::sqrt(one);
     return {kind->scaling().unscaled(std::move(values.mean)),
@@ -140,7 +140,7 @@ struct PairTargets {
   r.add(data.edge_targets);
   return r.text();
 }
-/// What a checkpoint stores of a task and the split of a training. \param data  with the labels or numbers of the task
+/// What a checkpoint stores of a task and the split of a training. \param data  with the labels or targets of the task
 [[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const PairTask& task,
                                                                          const sheafnn::Dataset& data,
                                                                          const sheafnn::EdgeSplitOptions& split) {

@@ -248,7 +248,7 @@ inline void add_type_options(CLI::App& app, DataOptions& data) {
   return r;
 }
 
-/// Checks that what looks like the name of a planted task, and is no file or folder, is one.
+/// Checks that what looks like the name of a planted task, and is not a file or folder, is one.
 ///
 /// \throws std::invalid_argument  it is not; names the planted tasks
 inline void refuse_unknown_planted(const std::string& dataset) {

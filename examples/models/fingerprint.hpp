@@ -78,7 +78,7 @@ class Fingerprint {
   r.add(data.labels);
   r.add(data.targets);
   // Numbers increase within a set. Where that does not show where one begins, a mark says so: for an empty set, and where
-  // the numbers of the set before continue. The same nodes in other sets are another split.
+  // the indices of the previous set continue. The same nodes in other sets are another split.
   std::int32_t last = std::numeric_limits<std::int32_t>::max();
   for (const sheafnn::Split& split : data.splits) {
     std::int32_t mark = 0;

@@ -135,7 +135,7 @@ namespace detail {
   return d[a.size()][b.size()];
 }
 
-/// Has "weight-decay" all words of "decay"?
+/// Does "weight-decay" have all words of "decay"?
 [[nodiscard]] inline bool has_words(const std::string& name, const std::string& words) {
   for (std::size_t begin = 0; begin <= words.size();) {
     const std::size_t end = std::min(words.find('-', begin), words.size());

@@ -1,5 +1,5 @@
 /// \file
-/// SIGINT (Ctrl-C) and SIGTERM as a wish that long work looks at from time to time.
+/// SIGINT (Ctrl-C) and SIGTERM as a request that long computations check from time to time.
 #pragma once
 
 #include <atomic>

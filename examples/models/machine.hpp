@@ -28,7 +28,7 @@ namespace programs {
          ", " + std::to_string(std::thread::hardware_concurrency()) + " threads";
 }
 
-/// The present time in UTC, as in 2026-01-31T12:00:00Z.
+/// The current time in UTC, as in 2026-01-31T12:00:00Z.
 [[nodiscard]] inline std::string utc_time() {
   const std::time_t now = std::time(nullptr);
   std::tm parts = {};

@@ -18,11 +18,11 @@
 
 namespace programs {
 
-/// Has a model maps that are given with a dataset?
+/// Does a model have maps that come with a dataset?
 template <class Model>
 inline constexpr bool reads_given_sheaf = sheafnn::has_given_sheaf(Model::kind);
 
-/// What decides the distributions around the maps, if the options say it.
+/// What determines the distributions around the maps, if the options say it.
 template <class Options>
 [[nodiscard]] std::optional<sheafnn::DeviationSource> deviation_of(const Options& options) {
   if constexpr (requires { options.deviation; }) return options.deviation;
@@ -36,7 +36,7 @@ template <class Options>
       sheafnn::detail::concat("its maps are given for the edges of a whole graph, not for ", data));
 }
 
-/// Refuses a network on hypergraphs. \param what  that there is not for it
+/// Refuses a network on hypergraphs. \param what  that does not exist for them
 [[noreturn]] inline void refuse_hypergraphs(std::string_view model, std::string_view what) {
   sheafnn::throw_invalid_argument("model", model,
                                   sheafnn::detail::concat("it works on hypergraphs, for which there are no ",

@@ -28,7 +28,7 @@ template <class GraphType>
 /// Parses the arguments on every rank and runs body(), inside of sheafnn::distributed::run().
 ///
 /// \returns what body() returns, or an exit code
-/// \throws what body() throws, with the names of options in the place of members
+/// \throws what body() throws, with the names of options in place of members
 template <class Body>
 int run_on_rank(CLI::App& app, const std::vector<std::string>& arguments, const Body& body) {
   try {

@@ -22,7 +22,7 @@ namespace programs {
 
 /// Sets a field to the value of a text of the command line.
 ///
-/// \returns  whether it is a value; what is no name of an enumeration throws
+/// \returns  whether it is a value; anything but a name of an enumeration throws
 /// \throws std::invalid_argument  naming the flag and the names
 template <class Field>
 bool set_field(const std::string& flag, const std::string& text, Field& field) {
@@ -42,7 +42,7 @@ bool set_field(const std::string& flag, const std::string& text, Field& field) {
   }
 }
 
-/// Can an option of this type stand on the command line? Plans and lists of numbers or names cannot.
+/// Can an option of this type be given on the command line? Plans and lists of numbers or names cannot.
 template <class Field>
 inline constexpr bool has_text_flag =
     !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>> &&
@@ -68,7 +68,7 @@ void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
   }
 }
 
-/// Adds the options of a struct to a group of the command line. A flag that is there already, of another struct, sets the
+/// Adds the options of a struct to a group of the command line. A flag that exists already, of another struct, sets the
 /// fields of both.
 ///
 /// \param wanted  wanted(key) says which
@@ -119,7 +119,7 @@ inline void refuse_others(const CLI::App& group, const std::vector<std::string>&
   }
 }
 
-/// Checks that no option of a network or of its training was given beside --load, but those that predictions take.
+/// Checks that no option of a network or of its training was given with --load, except the options that predictions take.
 ///
 /// \param groups   of the command line, after parsing: options of networks, of their training and of what is held out
 /// \param options  further ones

@@ -30,7 +30,7 @@ class PredictionCsv {
     }
     return r + ",entropy,mutual_information\n";
   }
-  /// A line for each row. \param node  node(row): its number
+  /// A line for each row. \param node  node(row): its index
   template <class Node>
   [[nodiscard]] std::string lines(const sheafnn::Prediction& p, const Node& node) const {
     const std::size_t classes = static_cast<std::size_t>(p.class_count);

@@ -13,7 +13,7 @@
 /// | labels             | n         | class, −1 where unknown                                                     |
 /// | class_names        | any       | their names, a CSV record in UTF-8, as bytes; left out where there are none |
 ///
-/// Of targets (--target) there are, in place of probabilities, entropy, epistemic_variance, mutual_information and labels:
+/// With targets (--target) the file has, in place of probabilities, entropy, epistemic_variance, mutual_information and labels:
 ///
 /// | key                | shape     | what                                                                        |
 /// | ------------------ | --------- | --------------------------------------------------------------------------- |

@@ -53,7 +53,7 @@ inline void flush_output() {
 }
 
 /// Refuses empty arguments, which no option takes but --missing-labels. Where CLI11 expects an option, it takes an empty
-/// argument for the name of a group of options, at times without end.
+/// argument for the name of a group of options, sometimes endlessly.
 ///
 /// \throws std::runtime_error  naming its place
 inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
@@ -89,7 +89,7 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   return fits && number <= most ? "" : refused + "must be at most " + std::to_string(most);
 }
 
-/// The check that a number is between two limits, whose error reads like the library's. What is no number is left to
+/// The check that a number is between two limits, whose error reads like the library's. Anything but a number is left to
 /// misread_number().
 ///
 /// \tparam T  Index or double
@@ -239,7 +239,7 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
 /// The target of a path after all symbolic links; it need not exist.
 [[nodiscard]] inline std::filesystem::path resolved(const std::filesystem::path& file) {
   std::error_code error;
-  const std::filesystem::path target = sheafnn::io::detail::behind_links(file);
+  const std::filesystem::path target = sheafnn::io::detail::without_links(file);
   return std::filesystem::weakly_canonical(std::filesystem::absolute(target, error), error);
 }
 

@@ -26,7 +26,7 @@ enum class Score : std::uint8_t { accuracy, r_squared };
   return score == Score::accuracy ? text_or("-", "%.1f%%", 100 * value) : "R2 " + text_or("-", "%.4f", value);
 }
 
-/// A bar that is drawn over and over on stderr; silent when that is no terminal.
+/// A bar that is drawn over and over on stderr; silent if stderr is not a terminal.
 class ProgressBar {
  public:
   ProgressBar(sheafnn::Index epochs, std::size_t runs, Score score = Score::accuracy)
@@ -52,7 +52,7 @@ class ProgressBar {
                  what.data(), finished, runs_, bar(epochs, all).c_str(), epochs, all,
                  left(epochs, all - epochs).c_str());
   }
-  /// Shows a text in the place of a bar.
+  /// Shows a text in place of a bar.
   void show_text(const std::string& text) const {
     if (visible_) std::fprintf(stderr, "\r%-110.110s", text.c_str());
   }

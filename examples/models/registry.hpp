@@ -65,7 +65,7 @@ inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "spec
 [[nodiscard]] constexpr bool has_sheaf_use(std::string_view model) {
   return sheafnn::kind_of(model).learned_maps && !sheafnn::is_on_hypergraphs(model);
 }
-/// Has a network learners of its nodes' maps?
+/// Does a network have learners of its nodes' maps?
 template <class Options>
 inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requires(const Options& o) {
   o.learner_width;
@@ -87,7 +87,7 @@ template <class Tuple>
   });
 }
 
-/// What a training returns beside its figures.
+/// What a training returns besides its figures.
 struct Keep {
   bool model = false;       ///< the trained model
   bool prediction = false;  ///< its predictions of all nodes

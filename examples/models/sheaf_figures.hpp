@@ -77,7 +77,7 @@ namespace programs {
 
 /// Lines with the figures; empty of models without a sheaf.
 ///
-/// \param whose  behind "sheaf", as ", medians of 10 trainings"
+/// \param whose  what follows "sheaf", as ", medians of 10 trainings"
 [[nodiscard]] inline std::string figure_lines(const sheafnn::SheafUse& use, const std::string& whose = "") {
   std::string r;
   const auto add = [&](const auto& figures) {

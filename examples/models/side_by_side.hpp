@@ -31,7 +31,7 @@ class SideBySide {
     const std::size_t workers = std::min(count, static_cast<std::size_t>(std::max(1, threads)));
     try {
       while (workers_.size() < workers) workers_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // no more threads to be had
+    } catch (const std::system_error&) {  // no more threads available
       if (workers_.empty()) throw;
     }
   }

@@ -23,7 +23,7 @@ namespace programs {
   return 1;
 }
 
-/// On several ranks, replaces this program by another one, which lies beside it and takes nearly all of its arguments.
+/// On several ranks, replaces this program by another one, which is in the same folder and takes nearly all of its arguments.
 ///
 /// \throws std::runtime_error  it cannot be started
 inline void become_on_ranks(char** argv, const char* name) {

@@ -1,5 +1,5 @@
 /// \file
-/// Errors and intervals of predicted numbers, in the numbers of the files.
+/// Errors and intervals of predicted numbers, in the units of the files.
 #pragma once
 
 #include <cmath>

@@ -8,7 +8,7 @@
 /// | target_loss                            | of numbers: squared, gaussian or poisson                                   |
 /// | target_names                           | k names, a CSV record                                                      |
 /// | target_mean, target_scale, base_rates  | TargetScaling, k doubles in hexadecimal bytes                              |
-/// | class_kind, class_dtype, class_data    | values of ordered classes, K numbers in hexadecimal bytes of NumPy's type  |
+/// | class_kind, class_dtype, class_data    | values of ordered classes, K values in hexadecimal bytes of NumPy's type  |
 /// | interval_coverage, interval_thresholds | conformal intervals from the validation nodes: coverage, and k thresholds  |
 #pragma once
 
@@ -46,7 +46,7 @@ using sheafnn::Index;
   return loss == sheafnn::TargetLoss::multilabel || loss == sheafnn::TargetLoss::ordinal;
 }
 
-/// What predictions of n nodes mean, in the numbers of the files.
+/// What predictions of n nodes mean, in the units of the files.
 struct TargetPrediction {
   std::vector<double> expectations;  ///< n × k; of ordered classes the probabilities, n × K
   std::vector<double> deviations;    ///< n × k; empty for losses without
@@ -63,10 +63,10 @@ struct TargetPrediction {
 /// See the file comment.
 class TargetKind {
  public:
-  /// Of a training.
+  /// The kind of a training.
   ///
   /// \param data   with targets, whose names and ordered classes it takes
-  /// \param train  training nodes, which decide the scaling
+  /// \param train  training nodes, which determine the scaling
   /// \throws std::invalid_argument  several columns of ordered classes, fewer than two of them, a target that no training node
   ///         knows, or targets that the loss does not take
   TargetKind(sheafnn::TargetLoss loss, const NodeData& data, const std::vector<std::int32_t>& train)
@@ -91,7 +91,7 @@ class TargetKind {
       throw std::invalid_argument(sheafnn::detail::concat(data.name, ": targets ", columns, ": ", error.what()));
     }
   }
-  /// Of a checkpoint. \throws std::runtime_error  naming the file: a part is missing or damaged
+  /// The kind of a checkpoint. \throws std::runtime_error  naming the file: a part is missing or damaged
   TargetKind(const std::string& file, const std::map<std::string, std::string>& notes, Index outputs) {
     const std::string targets = note(file, notes, "targets");
     sheafnn::io::detail::naming_file(file, [&] {
@@ -138,7 +138,7 @@ class TargetKind {
   /// Outputs per node of the network.
   [[nodiscard]] Index outputs() const { return unknown(0).outputs(); }
 
-  /// The loss with the targets of a dataset. Values that are no ordered class of a checkpoint are unknown.
+  /// The loss with the targets of a dataset. Values that are not ordered classes of a checkpoint are unknown.
   [[nodiscard]] sheafnn::AnyTargetLoss of(const NodeData& data) const {
     std::vector<double> values = scaling_.scaled(data.targets);
     for (double& y : values) {
@@ -165,7 +165,7 @@ class TargetKind {
   }
   /// Learns the thresholds of conformal intervals. math: "Intervals of numbers" (6.14).
   ///
-  /// \param nodes  validation nodes; where there are none, or targets are no numbers, there are no intervals
+  /// \param nodes  validation nodes; where there are none, or targets are not numbers, there are no intervals
   void fit_intervals(const NodeData& data, const TargetPrediction& prediction,
                      const std::vector<std::int32_t>& nodes, double coverage) {
     coverage_ = coverage;
@@ -252,7 +252,7 @@ class TargetKind {
     }
     return r;
   }
-  /// Finite numbers of an entry. Thresholds are infinite where there are too few nodes.
+  /// Finite values of an entry. Thresholds are infinite where there are too few nodes.
   [[nodiscard]] static std::vector<double> numbers(const std::string& file,
                                                    const std::map<std::string, std::string>& notes,
                                                    const char* key, std::string dtype = "<f8") {
@@ -282,7 +282,7 @@ class TargetKind {
     }
     return r;
   }
-  /// \throws std::runtime_error  a whole number that is no double
+  /// \throws std::runtime_error  an integer that a double cannot represent
   static void check_doubles(const sheafnn::io::NpyArray& array) {
     constexpr std::int64_t most = std::int64_t{1} << std::numeric_limits<double>::digits;
     for (const std::int64_t value : array.values<std::int64_t>()) {

@@ -1,6 +1,6 @@
 /// \file
 /// Results of trainings on numbers in place of classes (train --target): losses and scores of the table. For every target,
-/// the errors and the conformal intervals of the test nodes, in the numbers of the files.
+/// the errors and the conformal intervals of the test nodes, in the units of the files.
 #pragma once
 
 #include <cmath>
@@ -93,7 +93,7 @@ class TargetResults final : public Results {
   }
 
  private:
-  /// Of one target, one value for each training.
+  /// The errors of one target, one value for each training.
   struct Errors {
     Values mean_error, root_square, coverage, width;
   };

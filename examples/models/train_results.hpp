@@ -129,7 +129,7 @@ class Results {
   NetworkOptions resolved_;
 };
 
-/// Of classes; see the file comment.
+/// The results of classifications; see the file comment.
 class TrainResults final : public Results {
  public:
   TrainResults(const TrainSettings& settings, std::optional<sheafnn::Preset> preset)
@@ -171,7 +171,7 @@ class TrainResults final : public Results {
     for (const sheafnn::SheafUse& use : sheaf_use_) r.push_back((use.*changed).rise);
     return r;
   }
-  /// Of all trainings: what is added to the loss by other maps, and how many trainings do not use their sheaf.
+  /// What other maps add to the loss in all trainings, and how many trainings do not use their sheaf.
   [[nodiscard]] nlohmann::ordered_json sheaf_json() const;
   void add_classes(nlohmann::ordered_json& report, const NodeData& data, sheafnn::Index classes) const;
 

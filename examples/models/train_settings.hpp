@@ -69,7 +69,7 @@ decltype(auto) with_network(Settings& s, const F& f) {
   return with_options_of(s.model, s.networks, f);
 }
 
-/// The options of all kinds for one training. \param seed  of the training, which decides the numbers of --projection
+/// The options of all kinds for one training. \param seed  of the training, which determines the values of --projection
 [[nodiscard]] inline NetworkOptions networks_of(const TrainSettings& s, std::uint64_t seed) {
   NetworkOptions r = s.networks;
   if (s.projection) {
@@ -488,7 +488,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   return r;
 }
 
-/// What decides the result of a training, as option → value, for checkpoints.
+/// What determines the result of a training, as option → value, for checkpoints.
 [[nodiscard]] inline std::map<std::string, std::string> decisive_settings(const TrainSettings& s,
                                                                           const std::string& data) {
   nlohmann::ordered_json json = option_json(s, s.networks);

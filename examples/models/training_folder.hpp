@@ -62,7 +62,7 @@ class FolderLock {
 class TrainingFolder {
  public:
   static constexpr const char* index = "training.json";
-  /// Of that file, for the reasons in io/format_version.hpp.
+  /// The format version of that file; io/format_version.hpp says when it grows.
   static constexpr sheafnn::Index version = sheafnn::io::training_state_version;
 
   /// The arguments that a folder was begun with, followed by the arguments of this call; without --resume FOLDER the latter alone.
@@ -94,7 +94,7 @@ class TrainingFolder {
       if (!argument.is_string()) bad();
       all.push_back(argument.get<std::string>());
     }
-    // Older trainings had another default, which only their settings tell.
+    // Older trainings had another default, which only their settings show.
     const auto settings = texts_of(path, json, "settings");
     const auto said = [&](const std::string& option) {
       return std::any_of(all.begin(), all.end(), [&](const std::string& argument) {
@@ -142,8 +142,8 @@ class TrainingFolder {
   /// Begins a folder (or resumes one, where `resumed`).
   ///
   /// \param arguments  of the program, to be read by arguments() when the training is resumed
-  /// \param settings   option → value of what decides the result of each training
-  /// \param selection  option → value of what decides which trainings there are
+  /// \param settings   option → value of what determines the result of each training
+  /// \param selection  option → value of what selects the trainings
   /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed;
   ///                             another program writes into it
   TrainingFolder(std::filesystem::path folder, bool resumed, const std::vector<std::string>& arguments,

@@ -41,7 +41,7 @@ struct Task {
   [[nodiscard]] Index classes() const { return data.class_count; }
 };
 
-/// Numbers of several trainings.
+/// Results of several trainings.
 struct Mean {
   Numbers values;
   void add(double value) { values.push_back(value); }
@@ -50,7 +50,7 @@ struct Mean {
     const Numbers known = programs::known_values(values);
     return known.empty() ? std::nan("") : programs::summarise(known).mean;
   }
-  /// Of temperatures, some of which may be at their bounds.
+  /// The median of temperatures, some of which may be at their bounds.
   [[nodiscard]] double median() const {
     Numbers sorted = values;
     std::sort(sorted.begin(), sorted.end());
@@ -59,7 +59,7 @@ struct Mean {
   }
 };
 
-/// The halves of nodes in an order that the seed decides.
+/// The halves of nodes in an order that depends on the seed.
 inline std::array<Nodes, 2> halves(Nodes nodes, std::uint64_t seed) {
   const auto key = [&](std::int32_t u) {
     return sheafnn::Stream{.seed = seed}.words(static_cast<std::uint32_t>(u), 1).word[0];

@@ -20,7 +20,7 @@ using explore::joined;
 using explore::Picture;
 using explore::Script;
 
-/// Rows of numbers; all are as long as the first.
+/// Rows of values; all are as long as the first.
 inline Eigen::MatrixXd matrix(const std::vector<Numbers>& rows) {
   Eigen::MatrixXd r(std::ssize(rows), rows.empty() ? 0 : std::ssize(rows[0]));
   for (Index i = 0; i < r.rows(); ++i) {

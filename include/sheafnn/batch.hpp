@@ -1,5 +1,5 @@
 /// \file
-/// Trains many models of one architecture side by side, and predicts with them. The executor decides where: this header
+/// Trains many models of one architecture side by side, and predicts with them. The executor determines where: this header
 /// brings the host, cuda.hpp a CUDA device.
 ///
 ///     sheafnn::batch::HostExecutor executor;

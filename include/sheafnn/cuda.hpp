@@ -32,11 +32,11 @@ using batch::Outcome;
 using batch::OutOfDeviceMemory;
 using batch::Training;
 
-/// sheafnn::train on a GPU, with the same numbers up to rounding. Epochs run in groups of up to sixteen, and on_epoch
+/// sheafnn::train on a GPU, with the same results up to rounding. Epochs run in groups of up to sixteen, and on_epoch
 /// is called for each epoch when its group is done. A training that on_epoch stops has therefore run up to fifteen
 /// further epochs.
 ///
-/// \param device  number of the CUDA device, from 0
+/// \param device  index of the CUDA device, from 0
 /// \throws std::invalid_argument  an option out of range; data that do not fit the model; no such device
 /// \throws std::invalid_argument  an option that only the CPU supports (on_checkpoint, resume, a metric in stop_on)
 /// \throws std::runtime_error     a diverged run

@@ -35,32 +35,37 @@ using AnySnn = SheafModel<Family, GivenMaps<Family>, S, EveryLayer>;
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyBgsnn = SheafModel<Family, AroundGiven<Family>, S, EveryLayer>;
 
-/// Sheaf convolution, X' = ELU((I − Δ)(I ⊗ A) X Bᵀ + b), with maps that are given as GivenMaps.
+/// Sheaf convolution, X' = ELU((I − Δ)(I ⊗ A) X Bᵀ + b), with maps that are given as GivenMaps. math: "Convolutions and waves"
+/// (3.43).
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using SheafConvolution = SheafModel<Family, GivenMaps<Family>, S, LayerKinds<layers::ConvolutionLayer>>;
-/// Neural sheaf propagation: a wave along learned maps.
+/// Neural sheaf propagation, a wave along learned maps: X' = 2X − X_before − ELU(Δ (I ⊗ A) X Bᵀ). math: "Convolutions and
+/// waves" (3.44).
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using SheafWave = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::WaveLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian neural sheaf propagation: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianSheafWave = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::WaveLayer>>;
-/// Sheaf attention network.
+/// Sheaf attention network: X' = ELU(M), where M averages the transported features of neighbours with weights of attention.
+/// math: "Sheaf attention" (3.47).
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using SheafAttention = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::AttentionLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian sheaf attention network: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianSheafAttention = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::AttentionLayer>>;
-/// Copresheaf message passing network.
+/// Copresheaf message passing network, X' = X + ELU((I ⊗ A) m Bᵀ + b) with m the mean of ρ_a X over neighbours.
+/// math: "Copresheaves" (3.50).
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using CopresheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::CopresheafLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian copresheaf network: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianCopresheafNetwork =
     SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::CopresheafLayer>>;
 /// Directed sheaf neural network: complex features, and a Laplacian with phases for the directions of arcs.
+/// math: "Directed sheaves" (3.54).
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using DirectedSheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::DirectedLayer>>;
-/// The same with a distribution of the maps.
+/// Bayesian directed sheaf network: the maps have a learned distribution.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianDirectedSheafNetwork =
     SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::DirectedLayer>>;

@@ -1,5 +1,5 @@
 /// \file
-/// The layers of sheaf networks, for computations of your own. They work on views of your numbers and have hand-written
+/// The layers of sheaf networks, for computations of your own. They work on views of your arrays and have hand-written
 /// backward passes.
 ///
 /// SheafDiffusionLayer can be used alone; networks (bsnn.hpp) are made of the other layers.

@@ -36,7 +36,7 @@ def listed(name: str, values: Any, default: Iterable[Any]) -> list[Any]:
 
 
 def once(name: str, values: Sequence[Any]) -> None:
-    """Refuses a value that is there twice."""
+    """Refuses a value that occurs twice."""
     again = next((value for i, value in enumerate(values) if value in values[:i]), None)
     if again is not None:
         raise ValueError(f"{name}: {again!r} is not allowed twice")
@@ -109,7 +109,7 @@ def _refuse_times(name: str, array: np.ndarray) -> None:
 
 
 def no_parts_of_dataset(**parts: Any) -> None:
-    """Refuses arguments beside a Dataset that has what they say.
+    """Refuses arguments together with a Dataset that has what they say.
 
     :raises ValueError: one that is not None
     """
@@ -142,7 +142,7 @@ def features(name: str, value: Any) -> Any:
 
 
 def _refuse_texts(name: str, column: Any, values: Any) -> None:
-    """Names the column of a data frame whose texts are no numbers."""
+    """Names the column of a data frame whose texts are not numbers."""
     for row, entry in enumerate(values):
         if isinstance(entry, str):
             try:

@@ -1,4 +1,4 @@
-"""Edges in the forms that people have them, weights that are no part of a graph here, and features of arcs."""
+"""Edges in the forms that people have them, weights that are not a part of a graph here, and features of arcs."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def edge_array(
 def labels_of(name: str, labels: Any, edges: int) -> np.ndarray:
     """One whole number for each edge; C++ checks the range.
 
-    :raises ValueError: another shape, or a label that is no whole number
+    :raises ValueError: another shape, or a label that is not an integer
     """
     table = _checks.real(name, labels)
     if table.shape != (edges,):
@@ -154,11 +154,11 @@ def check_same_graph(name: str, data: Any, nodes: int, edges: np.ndarray) -> Non
 def of_edges(name: str, pairs: np.ndarray, values: np.ndarray, known: np.ndarray, edges: np.ndarray, unknown: Any) -> np.ndarray:
     """One value for each edge of a graph, from the pairs that list its edges.
 
-    :param pairs: r x 2 node numbers, in any order, with repetitions; a pair of a node with itself is no edge
+    :param pairs: r x 2 node numbers, in any order, with repetitions; a pair of a node with itself is not an edge
     :param values: r, of the pairs
-    :param known: r, whether a pair tells a value
+    :param known: r, whether a pair has a value
     :param edges: m x 2, as a Dataset has them
-    :raises ValueError: two pairs tell different values of one edge
+    :raises ValueError: two pairs have different values of one edge
     """
     result = np.full(len(edges), unknown, values.dtype)
     number = {(u, v): e for e, (u, v) in enumerate(edges.tolist())}

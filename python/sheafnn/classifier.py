@@ -119,7 +119,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
       failed or was skipped;
     - ``best_params_``, after a search, the name, model, maps and stalk_dim that were chosen;
     - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty;
-    - ``multilabel_``, whether each node has several labels, n x C numbers 0 and 1. Predictions are n x C then, and there is no
+    - ``multilabel_``, whether each node has several labels, n x C values 0 and 1. Predictions are n x C then, and there is no
       uncertainty. In ``result_`` and ``history_``, accuracy is the share of right labels;
     - ``ordinal_``, whether the classes are ordered. There is no uncertainty then, and ``sheaf_use_`` is None.
 
@@ -148,12 +148,12 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
 
         :param X: a Dataset; or n x p features, dense or sparse
         :param y: with features: n labels; None or NaN where unknown. The number -1 is a label like any other, as in scikit-learn.
-            For several labels of each node, give n x C numbers 0 and 1, with NaN or -1 where unknown, also with a Dataset
+            For several labels of each node, give n x C values 0 and 1, with NaN or -1 where unknown, also with a Dataset
         :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix without weights; None: no edges
-        :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all nodes with a label
-        :param validation: with features: mask or numbers of the nodes that select the best epoch. They are not trained on. None:
+        :param train: with features: mask or indices of the nodes whose labels may be seen; None: all nodes with a label
+        :param validation: with features: mask or indices of the nodes that select the best epoch. They are not trained on. None:
             the stratified share ``validation_fraction`` of ``train``
-        :param split: with a Dataset: the number of the split
+        :param split: with a Dataset: the index of the split
         :param missing_labels: with features: texts that mean an unknown label; all others are classes then. None: words such as
             NA, nan or None are refused
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
@@ -311,10 +311,10 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """The accuracy: the share of the nodes whose class is predicted.
 
         :param X: a Dataset; or features, with labels ``y`` and ``edges`` as for ``predict_proba``
-        :param nodes: mask or numbers of the nodes to score. None: all nodes with a known label; for a Dataset with splits, the
+        :param nodes: mask or indices of the nodes to score. None: all nodes with a known label; for a Dataset with splits, the
             test nodes of the split that the network was trained on. If that split has no test nodes: the labelled nodes outside
             its sets
-        :param sample_weight: n numbers, at least 0, which weight the nodes. None: all nodes count alike
+        :param sample_weight: n values, at least 0, which weight the nodes. None: all nodes count alike
         :raises ValueError: no such node has a known label, all of their weights are 0, or the split of the training is not known
         """
         check_is_fitted(self)

@@ -201,7 +201,7 @@ class Dataset(NodeData):
         """A dataset from arrays.
 
         :param edges: m x 2 node numbers, or names where you give node_names, or a scipy sparse adjacency matrix
-        :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of nodes. A
+        :param features: n x p values, dense, masked, scipy sparse or a data frame; the number of rows is the number of nodes. A
             missing value is NaN, None or masked
         :param labels: n labels of any kind; unknown labels are None or NaN, -1 among numbers, empty among texts
         :param splits: splits as with_splits takes them
@@ -426,7 +426,7 @@ class Dataset(NodeData):
         ``train_mask``, ``val_mask`` and ``test_mask`` are masks of n, n x splits or splits x n, or node numbers; so are
         ``train_idx``, ``val_idx``, ``test_idx``. A mask of n belongs to every split.
 
-        :param arc_features: ``"edge_attr"`` or another attribute, or m x k numbers: features of arcs
+        :param arc_features: ``"edge_attr"`` or another attribute, or m x k values: features of arcs
         :param weights: ``"refuse"`` raises an error where ``edge_weight`` or ``edge_attr`` is not constant, since networks learn
             the weights of edges; ``"ignore"`` takes the edges alone
         :param splits: splits that replace the data's splits, as with_splits takes them
@@ -541,7 +541,7 @@ class Dataset(NodeData):
 
     @property
     def arc_features(self) -> Any:
-        """2m x k numbers, in the order of ``arcs``; None without features of arcs."""
+        """2m x k values, in the order of ``arcs``; None without features of arcs."""
         return self._core.arc_features
 
     @property
@@ -570,7 +570,7 @@ class Dataset(NodeData):
 
     @property
     def edge_targets(self) -> Any:
-        """m numbers to learn with ``LinkPredictor``, in the order of ``edges``, NaN where unknown; None without numbers."""
+        """m values to learn with ``LinkPredictor``, in the order of ``edges``, NaN where unknown; None without numbers."""
         return self._core.edge_targets if len(self._core.edge_targets) else None
 
     @property
@@ -654,7 +654,7 @@ class Dataset(NodeData):
 
     @property
     def targets(self) -> Any:
-        """n x k numbers to learn in place of labels, NaN where unknown; None without targets."""
+        """n x k values to learn in place of labels, NaN where unknown; None without targets."""
         return self._core.targets
 
     @property
@@ -874,7 +874,7 @@ def load_dataset(
     :param edge_target: likewise numbers of the edges (:attr:`Dataset.edge_targets`), for ``targets="numbers"``
     :raises FileNotFoundError: there is no such file
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
-    :raises ValueError: targets that are no names, or a name that is there twice; labels or numbers of edges that are not there
+    :raises ValueError: targets that are no names, or a name that occurs twice; labels or numbers of edges that are missing
     """
     for argument, column in (("edge_labels", edge_labels), ("edge_target", edge_target)):
         if column is not None and (not isinstance(column, str) or not column):

@@ -60,14 +60,14 @@ class GraphSet:
         """A set of arrays, as an .npz file has them (docs/data.md, "Sets of graphs").
 
         :param edges: m x 2 node numbers of the union, 0 … n - 1
-        :param graph_indicator: n numbers, the graph of each node: 0 … G - 1, not decreasing
+        :param graph_indicator: n values, the graph of each node: 0 … G - 1, not decreasing
         :param features: n x p, dense or sparse, NaN where a value is missing; None, without tags: the degree
         :param labels: G labels of any kind; unknown labels are None or NaN, or -1 among numbers unless the only labels are -1 and 1
         :param node_tags: n whole numbers, one-hot features before the others
-        :param targets: G or G x k numbers that replace labels, NaN where unknown
+        :param targets: G or G x k values that replace labels, NaN where unknown
         :param folds: lists of graph numbers or masks of G, the test graphs of each fold; disjoint
         :param name: shown in messages
-        :param arc_features: m x k numbers, as in Dataset.from_numpy
+        :param arc_features: m x k values, as in Dataset.from_numpy
         :param feature_names: p names of the columns of features, as in Dataset.from_numpy
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
@@ -209,7 +209,7 @@ class GraphSet:
 
     @property
     def graph_indicator(self) -> np.ndarray:
-        """n numbers: the graph of each node."""
+        """n values: the graph of each node."""
         return self._core.graph_indicator
 
     @property
@@ -234,7 +234,7 @@ class GraphSet:
 
     @property
     def targets(self) -> np.ndarray | None:
-        """G x k numbers, NaN where unknown; None of a set without them."""
+        """G x k values, NaN where unknown; None of a set without them."""
         targets = self._core.targets
         return targets if targets.size else None
 
@@ -271,7 +271,7 @@ class GraphSet:
     def fold_split(self, fold: int, *, validation_fraction: float = 0.1, seed: _checks.Seed = 0) -> Split:
         """Training, validation and test graphs where a fold is tested, as the program graphs draws them.
 
-        :param fold: number of the fold, from 0; for a set with splits, the number of the split
+        :param fold: index of the fold, from 0; for a set with splits, the index of the split
         :param validation_fraction: share of the labelled graphs outside of the fold, within each class, in (0, 1)
         """
         folds, splits = self.folds, self.splits
@@ -422,7 +422,7 @@ class GraphEstimator(BaseEstimator):
         return graphs
 
     def _scored(self, graphs: GraphSet, numbers: Any, known: np.ndarray, what: str) -> np.ndarray:
-        """Numbers of the graphs that a score is made of."""
+        """Indices of the graphs that a score is computed from."""
         if numbers is not None:
             chosen: np.ndarray = _masks.node_numbers(numbers, graphs.graph_count, "numbers", distinct=False, of="graph")
         else:
@@ -497,7 +497,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
 
         :param X: a GraphSet with labels
         :param y: G labels that replace the labels of the set
-        :param fold: number of the fold that is tested; a share of the other labelled graphs validates, and the rest is trained on
+        :param fold: index of the fold that is tested; a share of the other labelled graphs validates, and the rest is trained on
         :param train: numbers or mask of the training graphs; None: all graphs with a label
         :param validation: numbers or mask of the graphs that select the best epoch; None: the share ``validation_fraction`` of
             ``train``
@@ -534,7 +534,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         :param y: G labels that replace the labels of the set
         :param numbers: numbers or mask of the graphs to score; None: the fold that was tested, or all labelled graphs if there was
             no fold
-        :param sample_weight: G numbers, at least 0; None: all graphs count alike
+        :param sample_weight: G values, at least 0; None: all graphs count alike
         :raises ValueError: none of these graphs has a known label
         """
         probabilities = self.predict_proba(X)
@@ -585,7 +585,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         """Trains the network.
 
         :param X: a GraphSet with targets
-        :param y: G or G x k numbers that replace the targets of the set, NaN where unknown
+        :param y: G or G x k values that replace the targets of the set, NaN where unknown
         :param fold: as in GraphClassifier.fit; the same holds for train and validation
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
@@ -626,7 +626,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
     def score(self, X: GraphSet, y: Any = None, numbers: Any = None, sample_weight: Any = None) -> float:
         """R² of the graphs; for several targets, the mean of their R². Graphs with an unknown target do not count.
 
-        :param y: G or G x k numbers that replace the targets of the set
+        :param y: G or G x k values that replace the targets of the set
         :param numbers: as in GraphClassifier.score; the same holds for sample_weight
         """
         predicted = self.predict(X)

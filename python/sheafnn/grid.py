@@ -62,7 +62,7 @@ def grid_search(
 
     :param grid: values to try for parameters of the classifier, or several such mappings, as scikit-learn's ``ParameterGrid``
     :param classifier: classifier with all other parameters; None: the defaults of ``SheafClassifier()``
-    :param splits: numbers of the splits; None: all
+    :param splits: indices of the splits; None: all
     :param scoring: ``"validation_accuracy"``; ``"validation_metric"``, which the training's ``stop_on`` names; or
         ``"validation_loss"``, where the smallest is the best
     :param n_jobs: number of processes, as joblib counts them; None: this process alone

@@ -215,7 +215,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
 
         :param X: a Hypergraph with labels and splits
         :param y: must be None: a Hypergraph has its own labels
-        :param split: the number of the split
+        :param split: the index of the split
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
@@ -271,7 +271,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Hypergraph, y: Any = None, nodes: Any = None) -> float:
         """The accuracy: the share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to score. None: the test nodes of the split that the network was trained on, or
+        :param nodes: mask or indices of the nodes to score. None: the test nodes of the split that the network was trained on, or
             all nodes of a Hypergraph without splits
         :raises ValueError: none of them has a known label
         """

@@ -29,7 +29,7 @@ class LinkPredictor(BaseEstimator):
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``
     :param targets: what is learned: ``"links"``, ``"classes"`` of edges such as signs, or ``"numbers"`` of edges
     :param pair_score: ``"energy"`` of the network's own sheaf, ``"dot"`` or ``"bilinear"``; None: bilinear
-    :param outputs: numbers of a node that scores are made of; of ``energy`` even
+    :param outputs: values per node that scores are computed from; even for ``energy``
     :param channels: feature channels per stalk coordinate, 1 to 1024; None: 8
     :param layers: diffusion layers, 1 to 64; None: 2
     :param epochs: largest number of epochs
@@ -220,7 +220,7 @@ class LinkPredictor(BaseEstimator):
 
         :param pairs: T x 2, as in predict_proba; None: the test pairs of the training, with the figures that the program ``links``
             prints
-        :param labels: with pairs: T numbers, 1 where a pair is linked, else 0; both must occur. Or T classes or numbers
+        :param labels: with pairs: T values, 1 where a pair is linked, else 0; both must occur. Or T classes or numbers
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         """
         check_is_fitted(self, "model_")

@@ -95,7 +95,7 @@ def fit_many(
     :param data: a Dataset, or a Hypergraph
     :param classifier: classifier with the parameters; None: ``SheafClassifier()``, or for a Hypergraph ``HypergraphClassifier()``.
         ``search``, ``progress`` and ``callback`` must be unset: they belong to single fits
-    :param splits: numbers of the splits; None: all
+    :param splits: indices of the splits; None: all
     :param seeds: values of ``random_state``; every split is trained with each of them. None: the classifier's own
     :param device: device to train on, as in SheafClassifier; None: the classifier's own. Hypergraphs are trained on the CPU
     :param threads: number of trainings side by side on the CPU; 0: one for each processor

@@ -12,7 +12,7 @@ from .dataset import Dataset
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PlantedTask:
-    """A dataset, and the sheaf that decides its labels.
+    """A dataset, and the sheaf that determines its labels.
 
     There are C fixed directions. The class of a node is the direction nearest to the sum of its neighbours' vectors, transported
     into the node's own frame. ``planted_frames`` has a variant whose classes are drawn. The last ``stalk_dim`` columns of the
@@ -129,7 +129,7 @@ def planted_unreliable(
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
     """Unreliable relations: the task of ``planted_frames``, where the transport of every edge is drawn once from the Cayley
-    distribution around it. The two nodes' reliabilities, which are a column of the features after w, decide the concentration.
+    distribution around it. The two nodes' reliabilities, which are a column of the features after w, determine the concentration.
 
     :param least_concentration: least concentration, from 0 to the largest one
     :param most_concentration: largest concentration, at least 0 and below 1

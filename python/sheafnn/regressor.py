@@ -58,9 +58,9 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """Trains the network.
 
         :param X: a Dataset, whose labels are ignored; or n x p features, dense or sparse
-        :param y: n numbers, or n x k numbers; NaN where unknown. None: the targets of the Dataset
+        :param y: n values, or n x k values; NaN where unknown. None: the targets of the Dataset
         :param edges: with features: as in SheafClassifier.fit; the same holds for train and validation
-        :param split: with a Dataset: the number of the split
+        :param split: with a Dataset: the index of the split
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises KeyboardInterrupt: Ctrl-C was pressed, and on_interrupt is not ``"keep"``
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
@@ -131,7 +131,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         :param X: a Dataset; or n x p features, dense or sparse
         :param y: targets as in ``fit``; "posterior" does not need them
         :param edges: with features: as for ``predict``
-        :param nodes: mask or numbers of the nodes that decide the widths. None: for a Dataset, the validation nodes of the split
+        :param nodes: mask or indices of the nodes that determine the widths. None: for a Dataset, the validation nodes of the split
             that the network was trained on
         :param coverage: between 0 and 1
         :param method: ``"conformal"``: intervals of one width for each target. ``"normalised"``: widths in proportion to the
@@ -191,10 +191,10 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """R² of the nodes; for several targets, the mean of their R².
 
         :param X: a Dataset, or features with ``edges``
-        :param y: n or n x k numbers; nodes with a NaN do not count. None: the targets of the Dataset
-        :param nodes: mask or numbers of the nodes to score. None: all nodes; for a Dataset, the test nodes of the split that the
+        :param y: n or n x k values; nodes with a NaN do not count. None: the targets of the Dataset
+        :param nodes: mask or indices of the nodes to score. None: all nodes; for a Dataset, the test nodes of the split that the
             network was trained on. If that split has no test nodes: the nodes outside its sets
-        :param sample_weight: n numbers, at least 0; None: all nodes count alike
+        :param sample_weight: n values, at least 0; None: all nodes count alike
         """
         predicted = self.predict(X, edges)
         truth = self._truth(X, y, predicted.shape, "requires y to be passed, but the target y is None")
@@ -254,7 +254,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         return self._shaped(predictions * self.target_scale_ + self.target_mean_)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
-        """n x k numbers as the targets were given."""
+        """n x k values as the targets were given."""
         return values[:, 0] if self.one_axis_ else values
 
     def __sklearn_tags__(self) -> Any:

@@ -219,7 +219,7 @@ class _Located(_Distribution):
         :param weights: one weight for each sample, on any scale; None: equal weights
         :param moments: match the mean of the samples instead
         :param tolerance: see the module
-        :raises ValueError: there are too few samples, a sample is no rotation, or all samples are equal: the likelihood has no maximum
+        :raises ValueError: there are too few samples, a sample is not a rotation, or all samples are equal: the likelihood has no maximum
         """
         array = _rotations("samples", samples, tolerance)
         w = _weights(weights)
@@ -458,7 +458,7 @@ class Mixture(_Density):
         :param max_iterations: largest number of iterations
         :param seed: seed of the centres
         :param tolerance: largest entry of RᵀR − I, as in this module's description
-        :raises ValueError: the family has no fit, there are too few samples, a sample is no rotation, or no component has a fit
+        :raises ValueError: the family has no fit, there are too few samples, a sample is not a rotation, or no component has a fit
         """
         return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, False)
 

@@ -167,7 +167,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
 
         :param X: a LargeGraph, or a Dataset with labels and splits
         :param y: none: X has its own labels
-        :param split: the number of the split
+        :param split: the index of the split
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises KeyboardInterrupt: Ctrl-C was pressed, and on_interrupt is not ``"keep"``
         :raises RuntimeError: a diverged training, or a row that cannot be read; the message names the epoch, or the file and the node
@@ -226,7 +226,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
         """Class probabilities of nodes, k x C, with a column for each of ``classes_``.
 
         :param X: a LargeGraph or a Dataset with the features of the training
-        :param nodes: mask or numbers of the k nodes; None: all nodes
+        :param nodes: mask or indices of the k nodes; None: all nodes
         :param fan_outs: in place of the estimator's; 0s, two for each layer, give a deterministic network's outputs on the whole graph
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: a row that cannot be read; the message names the file and the node
@@ -243,7 +243,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """The accuracy: the share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to score. None: the test nodes of the split that the network was trained on. If
+        :param nodes: mask or indices of the nodes to score. None: the test nodes of the split that the network was trained on. If
             that split has no test nodes: the labelled nodes outside its sets
         :raises ValueError: no such node has a known label
         """

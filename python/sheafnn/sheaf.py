@@ -167,7 +167,7 @@ class CellularSheaf:
     def harmonic_extension(self, nodes: Any, values: Any) -> np.ndarray:
         """Extends values on some nodes to all nodes with the least disagreement, n x d x f.
 
-        :param nodes: mask or numbers of the nodes with values, each once
+        :param nodes: mask or indices of the nodes with values, each once
         :param values: values of these nodes, k x d x f; or k x d for f = 1, where the result is n x d
         :raises ValueError: an argument is not allowed, or there is more than one extension, as on a connected component without
             such nodes
@@ -319,7 +319,7 @@ class NodeMaps:
     out_scales: np.ndarray  #: n
     in_rotations: np.ndarray  #: n x d x d
     in_scales: np.ndarray  #: n
-    spread: dict[str, np.ndarray]  #: spread of the posterior by name: out_kappa, in_kappa, …; n numbers each
+    spread: dict[str, np.ndarray]  #: spread of the posterior by name: out_kappa, in_kappa, …; n values each
     layer_embeddings: np.ndarray  #: (L + 1) x n x h
     probabilities: np.ndarray  #: n x C
     data: Dataset = dataclasses.field(repr=False)

@@ -131,7 +131,7 @@ class DetectionCurve:
 
 
 def _rows(name: str, value: Any) -> np.ndarray:
-    """n x C numbers."""
+    """n x C values."""
     array = _checks.real(name, value)
     if array.ndim != 2 or array.shape[1] == 0:
         more = "; of two classes numpy.stack([1 - p, p], axis=1)" if array.ndim == 1 else ""
@@ -288,7 +288,7 @@ def apply_temperature(logits: Any, temperature: float) -> np.ndarray:
 
 
 def neighbour_agreement(graph: Any, probabilities: Any) -> np.ndarray:
-    """How far each node's prediction agrees with its neighbours', n numbers in [0, 1].
+    """How far each node's prediction agrees with its neighbours', n values in [0, 1].
 
     :param graph: a Dataset, or edges: m x 2 node numbers, or a scipy sparse adjacency matrix
     """
@@ -301,7 +301,7 @@ def fit_graph_temperature(logits: Any, agreement: Any, labels: Any, nodes: Any =
     a node.
 
     :param logits: n x C; log-probabilities serve as logits
-    :param agreement: n numbers in [0, 1], e.g. from :func:`neighbour_agreement`
+    :param agreement: n values in [0, 1], e.g. from :func:`neighbour_agreement`
     """
     rows, codes, chosen = _predictions("logits", logits, labels, nodes)
     return GraphTemperature(*_core.fit_graph_temperature(rows, _numbers("agreement", agreement, len(rows)), codes, chosen))
@@ -360,7 +360,7 @@ def evaluate_sets(scores: Any, labels: Any, nodes: Any = None, *, threshold: flo
 
 
 def entropy(probabilities: Any) -> np.ndarray:
-    """The entropy of each row in nats, n numbers."""
+    """The entropy of each row in nats, n values."""
     return _core.entropy(_rows("probabilities", probabilities))
 
 
@@ -398,18 +398,18 @@ def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
 def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = None) -> RejectionCurve:
     """Accuracy of the nodes that are left when the most uncertain nodes are rejected; ties in every order.
 
-    :param uncertainty: n numbers, one for each node, e.g. the entropies
+    :param uncertainty: n values, one for each node, e.g. the entropies
     :param predicted: n class numbers, e.g. ``probabilities.argmax(axis=1)``
     """
     return RejectionCurve(**_core.rejection_curve(*_guesses("uncertainty", uncertainty, labels, predicted, nodes)))
 
 
 def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCurve:
-    """How well a measure tells some nodes from others, at every threshold, with the areas AUROC and AUPR.
+    """How well a measure separates some nodes from others, at every threshold, with the areas AUROC and AUPR.
 
-    :param measure: n numbers, one for each node
-    :param positives: mask or numbers of the nodes to detect, e.g. the nodes of a class that was left out of the training
-    :param negatives: mask or numbers of other nodes, none of them among the positives
+    :param measure: n values, one for each node
+    :param positives: mask or indices of the nodes to detect, e.g. the nodes of a class that was left out of the training
+    :param negatives: mask or indices of other nodes, none of them among the positives
     """
     own = _checks.real("measure", measure)
     if own.ndim != 1:

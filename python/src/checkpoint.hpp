@@ -16,7 +16,7 @@ namespace python {
 /// The content of a checkpoint, and the path of its file, for messages.
 class Checkpoint {
  public:
-  /// \throws std::runtime_error  it is no checkpoint
+  /// \throws std::runtime_error  it is not a checkpoint
   Checkpoint(std::filesystem::path path, sheafnn::io::TensorFile file)
       : path_(std::move(path)), file_(std::move(file)), info_(sheafnn::io::checkpoint_info(path_, file_)) {}
 

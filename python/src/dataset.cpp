@@ -117,7 +117,7 @@ void set_edge_values(Dataset& data, const Input<std::int32_t>& labels, std::vect
   data.edge_class_names = std::move(class_names);
   data.edge_targets = vector_of(targets);
 }
-/// Numbers of the types of edges or nodes, indices into their names; null without types.
+/// The types of edges or nodes as indices into their names; null without types.
 nb::object types_array(std::span<const std::int32_t> types, Index count) {
   if (count == 0) return nb::none();
   return nb::cast(to_numpy(std::vector<std::int32_t>(types.begin(), types.end()), {types.size()}));

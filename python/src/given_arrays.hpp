@@ -11,7 +11,7 @@
 
 namespace python {
 
-/// \param maps         2m × map_size numbers, of the arcs in the order of the graph
+/// \param maps         2m × map_size entries, of the arcs in the order of the graph
 /// \param weights      m, or empty: all 1
 /// \param labels       m labels of the edges, or empty
 /// \param label_count  where there are more labels than edges have

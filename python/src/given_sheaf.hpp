@@ -17,7 +17,7 @@ struct GivenSheaf {
   const sheafnn::Dataset& data;
   const std::string& family;
   sheafnn::Index dimension;
-  const Input<double>& maps;     ///< 2m × map_size numbers, of the arcs in the order of the graph
+  const Input<double>& maps;     ///< 2m × map_size entries, of the arcs in the order of the graph
   const Input<double>& weights;  ///< m, or empty
   const std::string& normalisation;
 };

@@ -48,7 +48,7 @@ constexpr const sheafnn::NetworkKind& kind = sheafnn::PooledOptions::kind;
 /// A trained network: a checkpoint.
 class GraphModel : public Checkpoint {
  public:
-  /// \throws std::runtime_error      it is no checkpoint
+  /// \throws std::runtime_error      it is not a checkpoint
   /// \throws std::invalid_argument   a network with outputs per node, or a network that this build does not contain
   GraphModel(std::filesystem::path path, sheafnn::io::TensorFile file)
       : Checkpoint(std::move(path), std::move(file)) {
@@ -124,7 +124,7 @@ GraphSet with_labels(const GraphSet& set, const Input<std::int32_t>& labels, Ind
   r.target_count = 0;
   return r;
 }
-/// The set with numbers in the place of classes. \param targets  G × k, NaN where unknown
+/// The set with numbers in place of classes. \param targets  G × k, NaN where unknown
 GraphSet with_targets(const GraphSet& set, const Input<double>& targets) {
   GraphSet r = with_labels(set, {}, 0, {});
   r.targets = vector_of(targets);

@@ -48,7 +48,7 @@ constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
 /// A trained network: a checkpoint.
 class HypergraphModel : public Checkpoint {
  public:
-  /// \throws std::runtime_error      it is no checkpoint
+  /// \throws std::runtime_error      it is not a checkpoint
   /// \throws std::invalid_argument   of a network on graphs
   HypergraphModel(std::filesystem::path path, sheafnn::io::TensorFile file)
       : Checkpoint(std::move(path), std::move(file)) {

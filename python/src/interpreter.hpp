@@ -66,7 +66,7 @@ class GilAcquire {
   PyGILState_STATE state_;
 };
 
-/// Has Python call, before it ends, what lets running calls of this module end first.
+/// Registers a function that Python calls before it ends, so that running calls of this module end first.
 void watch_interpreter();
 
 }  // namespace python

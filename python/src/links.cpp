@@ -41,7 +41,7 @@ namespace {
 /// A trained network: a checkpoint.
 class LinkModel : public Checkpoint {
  public:
-  /// \throws std::runtime_error  it is no checkpoint of a network that predicts pairs of nodes
+  /// \throws std::runtime_error  it is not a checkpoint of a network that predicts pairs of nodes
   LinkModel(std::filesystem::path path, sheafnn::io::TensorFile file)
       : Checkpoint(std::move(path), std::move(file)) {
     std::optional<links_program::PairTask> task =
@@ -51,7 +51,7 @@ class LinkModel : public Checkpoint {
   }
   [[nodiscard]] const links_program::PairTask& task() const { return task_; }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info().model); }
-  /// Of links and labels.
+  /// Predicts links and labels.
   [[nodiscard]] sheafnn::uncertainty::SampledPrediction predict(const Dataset& data,
                                                                 std::span<const sheafnn::Edge> pairs,
                                                                 const sheafnn::PredictOptions& options) const {

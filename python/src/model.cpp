@@ -184,7 +184,7 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
   std::vector<std::vector<std::size_t>> groups;
   for (const auto& [split, seed] : runs) {
     settings.push_back(make_settings(data, checked_split(data, split), model, maps, preset, network, training));
-    // What the split decides is the preset.
+    // The split determines the preset.
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
       return settings[group.front()].preset == settings.back().preset;
     });

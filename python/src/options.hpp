@@ -14,7 +14,7 @@ namespace python {
 
 using Texts = std::map<std::string, std::string>;
 
-/// Options of a network that its data decide.
+/// Options of a network that its data determine.
 [[nodiscard]] inline bool is_decided(std::string_view key) {
   return key == "features" || key == "classes" || key == "feature_plan";
 }

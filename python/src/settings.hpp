@@ -29,7 +29,7 @@ namespace python {
 using sheafnn::Dataset;
 using sheafnn::Index;
 
-/// What begins the name of a setting of a search in the place of a preset's.
+/// What begins the name of a setting of a search in place of a preset's.
 inline constexpr std::string_view searched = "search: ";
 
 /// The options of a network and of its training: a preset's, and over these the ones that are said.

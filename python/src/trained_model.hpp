@@ -27,7 +27,7 @@ using programs::maps_of;
 class Model : public Checkpoint {
  public:
   /// \param path  where the file comes from, for messages
-  /// \throws std::runtime_error      it is no checkpoint
+  /// \throws std::runtime_error      it is not a checkpoint
   /// \throws std::invalid_argument   a model that this build does not contain, or a network on hypergraphs
   Model(std::filesystem::path path, sheafnn::io::TensorFile file)
       : Checkpoint(std::move(path), std::move(file)),

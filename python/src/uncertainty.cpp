@@ -33,7 +33,7 @@ using sheafnn::Dataset;
 using sheafnn::Index;
 using Rows = Input<double>;         ///< n × C
 using Numbers = Input<double>;      ///< n
-using Nodes = Input<std::int32_t>;  ///< labels, or numbers of nodes
+using Nodes = Input<std::int32_t>;  ///< labels, or indices of nodes
 
 /// Callers in Python give n × C arrays.
 [[nodiscard]] Index classes_of(const Rows& rows) { return static_cast<Index>(rows.shape(1)); }

@@ -1,5 +1,5 @@
 /// \file
-/// act(X W + b) for a batch of runs: a linear layer with an activation behind it, and its backward pass.
+/// act(X W + b) for a batch of runs: a linear layer and its activation, with the backward pass.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
@@ -9,7 +9,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// z ← z + b, out = act(z); item: number, group: run.
+/// z ← z + b, out = act(z); item: element, group: run.
 template <class S>
 struct BiasActivation {
   Activation activation;
@@ -27,7 +27,7 @@ struct BiasActivation {
     out[index] = layers::activate_with_slope(activation, value, slope);
   }
 };
-/// out = act(z); item: number of all runs.
+/// out = act(z); item: element of all runs.
 template <class S>
 struct Activate {
   Activation activation;
@@ -39,7 +39,7 @@ struct Activate {
     out[item] = layers::activate_with_slope(activation, z[item], slope);
   }
 };
-/// bar ∘= act′(z); item: number of all runs.
+/// bar ∘= act′(z); item: element of all runs.
 template <class S>
 struct ActivationSlopes {
   Activation activation;

@@ -1,5 +1,5 @@
 /// \file
-/// Array: numbers in the memory of an executor, on the host or on a CUDA device.
+/// Array: values in the memory of an executor, on the host or on a CUDA device.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace sheafnn::batch {
 
-/// `size` numbers in the memory of an executor, zeros at first. Moved, not copied; the executor must outlive it.
+/// `size` values in the memory of an executor, zeros at first. Moved, not copied; the executor must outlive it.
 template <class Executor, class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);

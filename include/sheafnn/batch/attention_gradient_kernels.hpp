@@ -62,7 +62,7 @@ struct AttentionEdgeGradient {
 };
 
 /// Derivative of S_u where transports are normalised: M̄_u G_uᵀ + W̄_u Y_uᵀ with M = S G, and of transported scores the same
-/// of what they read, and Σ_k κ_k q_kᵀ. A team per node, lanes over channels; group: instance. The derivative of D_u is 0 but for
+/// of what they read, and Σ_k κ_k q_kᵀ. A team per node, lanes over channels; group: instance. The derivative of D_u is 0 except for
 /// S_u.
 template <class Family, class S>
 struct AttentionNodeGradient {
@@ -106,7 +106,7 @@ struct AttentionNodeGradient {
   }
 };
 
-/// From Ȳ and the scores to x̄: P̄ = Aᵀ Ȳ, and x̄ ← dropout(P̄ B + what scores hand back). Where scores read the input
+/// Computes x̄ from Ȳ and the scores: P̄ = Aᵀ Ȳ, and x̄ ← dropout(P̄ B + what scores hand back). Where scores read the input
 /// without dropout, x̄ ← dropout(P̄ B) + what they hand back. The option `residual` adds x̄'. item (node, channels), group:
 /// instance.
 template <class Family, class S>
@@ -117,7 +117,7 @@ struct AttentionMixBackward {
   const S* keys;  ///< of run 0
   Index run_stride;
   const S* node_bar;    ///< s̄ and t̄
-  const S* source_bar;  ///< in the place of t̄ q; null: scores are not transported
+  const S* source_bar;  ///< in place of t̄ q; null: scores are not transported
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;

@@ -2,7 +2,7 @@
 /// Kernels of the scores of attention, and of their backward pass (math: "Sheaf attention" (3.46, 3.48); one head of a node:
 /// kernels/attention.hpp; for one network layers/attention_scores.hpp). Kernels of features are in attention_walks.hpp.
 ///
-/// A score of node u is one of its incident pairs or, behind the pairs of all edges, its own. Keys p and queries q have h numbers
+/// A score of node u is one of its incident pairs or, after the pairs of all edges, its own. Keys p and queries q have h values
 /// per head, first the keys of all heads.
 #pragma once
 
@@ -26,14 +26,14 @@ struct ScoreShape {
   Divisor heads;
 
   [[nodiscard]] SHEAFNN_HD Index count() const noexcept { return graph.pairs() + graph.nodes; }
-  /// Of all heads, of an instance.
+  /// The number of scores of all heads of an instance.
   [[nodiscard]] SHEAFNN_HD Index numbers() const noexcept { return count() * heads; }
   [[nodiscard]] SHEAFNN_HD Index own(Index u) const noexcept { return graph.pairs() + u; }
   /// The other pair of an edge.
   [[nodiscard]] SHEAFNN_HD Index reverse(Index pair) const noexcept {
     return pair < graph.edges ? pair + graph.edges : pair - graph.edges;
   }
-  /// The node that a score belongs to, and the node that it looks at.
+  /// The node that a score belongs to, and the node that it scores.
   [[nodiscard]] SHEAFNN_HD Index node(Index score) const noexcept {
     return score < graph.pairs() ? graph.edge_node[score] : score - graph.pairs();
   }
@@ -47,7 +47,7 @@ struct ScoreShape {
   }
 };
 
-/// Where the weights W and a of attention, and log σ, stand among the parameters of run 0.
+/// The positions of the weights W and a of attention, and of log σ, among the parameters of run 0.
 struct AttentionPlaces {
   Index weight = 0, vector = 0, log_scale = -1;
   Index heads = 1, width = 1, row = 0;  ///< K, g, h
@@ -130,8 +130,8 @@ template <class S>
 struct ScoreArrays {
   ScoreShape<S> shape;
   S *score, *share;
-  const S* noise;      ///< null: there is none
-  const S* log_scale;  ///< of run 0; null: there is none
+  const S* noise;      ///< null: none
+  const S* log_scale;  ///< of run 0; null: none
   Index parameter_stride;
   Divisor copies;
 
@@ -155,7 +155,7 @@ template <class S>
 struct Attend {
   ScoreArrays<S> scores;
   const S* node;     ///< s and t
-  bool transported;  ///< t stands in the place of the score
+  bool transported;  ///< t is stored in place of the score
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const ScoreShape<S>& shape = scores.shape;
@@ -212,14 +212,14 @@ struct ScoreKl {
   }
 };
 
-/// From Λ̄ to the derivatives of s + t of the scores, in the place of shares; item: (node, k), group: instance.
+/// Computes the derivatives of s + t of the scores from Λ̄, in place of shares; item: (node, k), group: instance.
 template <class S>
 struct AttendBackward {
   ScoreArrays<S> scores;
   const Run* runs;
   const S* mean_bar;
   S* node_bar;   ///< s̄ of all heads, then room for t̄
-  S* scale_bar;  ///< derivative of log σ, per item; null: there is none
+  S* scale_bar;  ///< derivative of log σ, per item; null: none
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const ScoreShape<S>& shape = scores.shape;
@@ -238,7 +238,7 @@ struct AttendBackward {
   }
 };
 
-/// t̄ of a node, from the scores of all nodes that look at it; item: (node, k), group: instance.
+/// t̄ of a node, from the scores of all nodes that score it; item: (node, k), group: instance.
 template <class S>
 struct TargetBars {
   ScoreShape<S> scores;
@@ -254,7 +254,7 @@ struct TargetBars {
   }
 };
 
-/// Partial sums of p̄, then q̄, h numbers per head, and one of log σ: item (chunk of rows, column), group: run.
+/// Partial sums of p̄, then q̄, h values per head, and one of log σ: item (chunk of rows, column), group: run.
 template <class S>
 struct KeySums {
   AttentionPlaces at;
@@ -308,7 +308,7 @@ struct KeyTotals {
   SHEAFNN_HD void finish(Index column, Index run, const S* sums) const { total[run * columns + column] = sums[0]; }
 };
 
-/// From p̄ and q̄ to the derivative of W; item: (k, r, j), group: run.
+/// Computes the derivative of W from p̄ and q̄; item: (k, r, j), group: run.
 template <class S>
 struct KeyWeightBar {
   AttentionPlaces at;
@@ -324,7 +324,7 @@ struct KeyWeightBar {
         value[at.vector_at(k, r)] * bar[0] + value[at.vector_at(k, at.width + r)] * bar[at.heads * row];
   }
 };
-/// The derivative of a, ⟨W_k row r, p̄_k or q̄_k⟩, and behind it of log σ: a team of max_lanes per number; group: run.
+/// The derivative of a, ⟨W_k row r, p̄_k or q̄_k⟩, and after it of log σ: a team of max_lanes per value; group: run.
 template <class S>
 struct KeyVectorBar {
   using Scalar = S;

@@ -208,7 +208,7 @@ class BatchAttentionLayer {
     const Index of_side = options_.heads * shape_.row();
     return {scaling(call), shape_, scores_, share_.data(), keys_.data() + of_side, 2 * of_side, call.pass.copies};
   }
-  /// The walk over arcs, from features. \param weight  one number for every `step` of scores
+  /// The walk over arcs, from features. \param weight  one value for every `step` of scores
   [[nodiscard]] NeighbourSums<WeightedTransports<Family, S>, S> walk(const Call& call, const S* features,
                                                                      const S* weight, Index step,
                                                                      bool reversed) const {
@@ -240,7 +240,7 @@ class BatchAttentionLayer {
                                   Items{with_kl ? chunks.count() : 0, pass.runs,
                                         ScoreKl<S>{arrays(call), chunks, call.kl_row(kl_), call.kl_stride}});
   }
-  /// From the derivatives of s + t to the derivatives of queries and of what scores read of neighbours.
+  /// Computes the derivatives of queries and of what scores read of neighbours from the derivatives of s + t.
   void scores_backward(const Call& call) {
     const Index instances = call.pass.instances(), heads = options_.heads;
     if (!options_.transported) {
@@ -261,7 +261,7 @@ class BatchAttentionLayer {
                                SourceBackward<Family, S>{queries(call), keeps ? plain_source_bar_.data() : nullptr,
                                                          source_bar_.data(), lanes});
   }
-  /// From partial sums to the gradients of W, a and log σ.
+  /// Computes the gradients of W, a and log σ from partial sums.
   void finish_weights(const Call& call) {
     const Index runs = call.pass.runs, chunks = RowChunks{shape_.nodes * call.pass.copies}.count();
     call.executor.launch_teams(columns_, runs, max_lanes,

@@ -64,7 +64,7 @@ struct WeightedTransports {
   Index step;     ///< from one score to the next
   bool reversed;  ///< vu
 
-  /// Of an instance.
+  /// The arrays of an instance.
   struct Numbers {
     const S *transport, *weight;
     Index step;
@@ -246,8 +246,8 @@ struct AttentionEndBackward {
   }
 };
 
-/// From a walk: its total, and the total times S, less what is given. Of features backwards, with weights vu: W̄ and Ȳ = S W̄,
-/// less M̄ with the option `residual`.
+/// Computes the total of a walk, and S times the total minus what is given. Backwards, with weights vu: W̄ and Ȳ = S W̄,
+/// minus M̄ with the option `residual`.
 template <class Family, class S>
 struct ScaledWalk : WeightedWalk<Family, S> {
   using Walk = WeightedWalk<Family, S>;
@@ -283,7 +283,7 @@ struct QuerySums {
   Index run_stride;
   Divisor copies;
 
-  /// Of the score's node. \param c  the first channel
+  /// Adds to `out` what the scores of the score's node give back. \param c  the first channel
   template <class Reader>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void sum(Index instance, Index score, std::uint32_t c, const Reader& reader,
                                             Tile<S> (&out)[learned]) const {

@@ -37,7 +37,7 @@ struct StalkReader {
     }
   }
 };
-/// use(first channel, StalkReader) for every `lanes`-th tile of channels from number `lane` on.
+/// use(first channel, StalkReader) for every `lanes`-th tile of channels starting at tile `lane`.
 template <int D, class S, class Use>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_tiles(const FeatureShape<S>& shape, int lane, int lanes,
                                                      const Use& use) {
@@ -87,7 +87,7 @@ struct EdgeGradient {
 
   struct Place {
     Index row = 0;       ///< of `out`
-    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
+    Index u = 0, v = 0;  ///< positions of the ends' first values in the features
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index edge, Index instance) const {
     const Index base = instance * shape.size(), row = shape.row();

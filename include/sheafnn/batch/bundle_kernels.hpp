@@ -1,7 +1,7 @@
 /// \file
 /// Kernels of the rotations of flat bundles and of a bundle layer's ends (formulas: kernels/block.hpp,
 /// layers/bundle_layer.hpp; for one network layers/bundle_maps.hpp, bundle_rotations.hpp). Features are n × B × D × f per
-/// instance. Here a node and bundle count as one, number u · B + b, whose features are D × f.
+/// instance. Here a node and bundle count as one, with index u · B + b, whose features are D × f.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct BundleMapView {
   }
 };
 
-/// R = O Z. item (number, channels), group: instance.
+/// R = O Z. item (index, channels), group: instance.
 template <int D, class S>
 struct EnterBundle {
   BundleMapView<D, S> maps;
@@ -59,7 +59,7 @@ struct EnterBundle {
     store_stalk(maps.shape, at, out, rotated);
   }
 };
-/// X' = [X +] act(Oᵀ V). item (number, channels), group: instance.
+/// X' = [X +] act(Oᵀ V). item (index, channels), group: instance.
 template <int D, class S>
 struct LeaveBundle {
   BundleMapView<D, S> maps;
@@ -80,7 +80,7 @@ struct LeaveBundle {
     store_stalk(maps.shape, at, value, out);
   }
 };
-/// G = act′(Oᵀ V) ∘ X̄′ and V̄ = O G. item (number, channels), group: instance.
+/// G = act′(Oᵀ V) ∘ X̄′ and V̄ = O G. item (index, channels), group: instance.
 template <int D, class S>
 struct LeaveBundleBackward {
   BundleMapView<D, S> maps;
@@ -102,7 +102,7 @@ struct LeaveBundleBackward {
     store_stalk(maps.shape, at, value, v_bar);
   }
 };
-/// Z̄ = [Z̄ +] Oᵀ R̄. item (number, channels), group: instance.
+/// Z̄ = [Z̄ +] Oᵀ R̄. item (index, channels), group: instance.
 template <int D, class S>
 struct EnterBundleBackward {
   BundleMapView<D, S> maps;
@@ -148,7 +148,7 @@ struct BundleGradient {
   }
 };
 
-/// The numbers that a learner predicts, `each` of every rotation and group, and their derivatives. A group is a run, or one
+/// The raw values that a learner predicts, `each` of every rotation and group, and their derivatives. A group is a run, or one
 /// of its copies.
 template <class S>
 struct RawBundle {
@@ -165,7 +165,7 @@ struct RawBundle {
   [[nodiscard]] SHEAFNN_HD S* bar_of(Index number, Index group) const {
     return bar + (group * count + number) * each;
   }
-  /// Adds the bias. \returns the numbers
+  /// Adds the bias. \returns the raw values
   SHEAFNN_HD S* complete(Index number, Index group) const {
     S* values = of(number, group);
     const S* own = bias + group / copies * parameter_stride + number % bundles * each;
@@ -173,14 +173,14 @@ struct RawBundle {
     return values;
   }
 };
-/// `Size` numbers of a rotation, of which D(D − 1)/2 are multiplied by a unit.
+/// `Size` raw values of a rotation, of which D(D − 1)/2 are multiplied by a unit.
 template <int D, int Size, class S>
 SHEAFNN_HD SHEAFNN_INLINE void load_rotation_numbers(const S* raw, const S& unit, S* values) {
   SHEAFNN_UNROLL for (int k = 0; k < Size; ++k) values[k] = raw[k];
   sheafnn::detail::scale_rotation_numbers<D>(unit, values);
 }
 
-/// The rotations at a learner's numbers. item: number of the rotation, group: instance.
+/// The rotations of a learner's raw values. item: index of the rotation, group: instance.
 template <int D, class S>
 struct PredictBundle {
   RawBundle<S> raw;
@@ -197,7 +197,7 @@ struct PredictBundle {
     maps.store(instance, number, rotation);
   }
 };
-/// What follows BundleGradient where learners predict the rotations: the derivatives of their numbers.
+/// What follows BundleGradient where learners predict the rotations: the derivatives of the raw values.
 template <int D, class S>
 struct PredictBundleBackward {
   RawBundle<S> raw;
@@ -214,7 +214,7 @@ struct PredictBundleBackward {
   }
 };
 
-/// [left ‖ right] of rows of `width` numbers each; item: number of the pair, group: instance.
+/// [left ‖ right] of rows of `width` values each; item: index of the pair, group: instance.
 template <class S>
 struct JoinRows {
   Divisor width;
@@ -228,7 +228,7 @@ struct JoinRows {
     out[2 * instance * size + item] = c < width ? left[from + c] : right[from + c - width];
   }
 };
-/// The inverse.
+/// Splits rows [left ‖ right] into their parts, the inverse of JoinRows.
 template <class S>
 struct SplitRows {
   Divisor width;

@@ -176,7 +176,7 @@ class BatchBundleLayer {
   std::optional<BatchLinear<S>> linear_;
   Index bias_ = 0, bias_sums_ = 0;
   Array<Executor, S> rotated_;           ///< R
-  Array<Executor, S> mixed_, diffused_;  ///< R W and what becomes of it, of linear
+  Array<Executor, S> mixed_, diffused_;  ///< R W and p(𝓛) R W, of linear
   Array<Executor, S> pair_;              ///< [Z ‖ p(𝓛) R], of feed_forward
   Array<Executor, S> output_;
   const S* z_ = nullptr;

@@ -39,7 +39,7 @@ struct BundleLearnerScratch {
   }
 };
 
-/// Buffers and passes of one learner of all runs, which reads n × h numbers of each instance of a pass.
+/// Buffers and passes of one learner of all runs, which reads n × h values of each instance of a pass.
 template <class Executor, class S>
 class BatchBundleLearner {
  public:
@@ -78,7 +78,7 @@ class BatchBundleLearner {
 
   /// Computes what raw() shows, without its bias.
   ///
-  /// \param dropout_of  dropout_of(k): the dropout with number k
+  /// \param dropout_of  dropout_of(k): dropout k
   /// \param x           n × h per instance; stays in place until backward()
   template <class DropoutOf>
   void forward(Executor& executor, const ParameterView<S>& parameters, const Pass& pass, Scratch& scratch,
@@ -148,7 +148,7 @@ class BatchBundleLearner {
  private:
   /// E before block k.
   [[nodiscard]] S* before(std::size_t k) noexcept { return k == 0 ? first_->output() : forward_[k - 1].output(); }
-  /// out = the sum over neighbours. \param arcs  that leave or enter a node: they are the same
+  /// out = the sum over neighbours. A node has the same neighbours by leaving and by entering arcs
   void sum_neighbours(Executor& executor, const Pass& pass, Scratch& scratch, const S* in, S* out) {
     launch_diffusion(executor, pass.instances(),
                      StoreSum<S>{{begin_sums(executor, pass.instances(), arcs_.out, NoBlocks<1, S>{}, shape_, in,
@@ -216,7 +216,7 @@ class BatchBundleLearner {
   layers::BundleLearnerOptions options_;
   FeatureShape<S> shape_;  ///< n × 1 × g
   std::vector<BatchFeedForward<Executor, S>>
-      forward_;  ///< of mlp, or of the blocks; E behind a block is in its output
+      forward_;  ///< of mlp, or of the blocks; E after a block is in its output
   std::vector<BatchSage<Executor, S>> convolutions_;
   std::optional<BatchActivatedLinear<Executor, S>> first_;  ///< of sage_residual
   std::optional<BatchLinear<S>> last_;

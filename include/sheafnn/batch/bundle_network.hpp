@@ -21,7 +21,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// A map is a number of a rotation.
+/// A map is the index of a rotation.
 template <int D, class S>
 struct BundleDistributions {
   using Posterior = CayleyPosterior<SpecialOrthogonal<D>>;
@@ -79,6 +79,7 @@ struct BundleArrays : CommonArrays<Executor, S> {
   BatchAdjacency<Executor, S> adjacency;
 };
 
+/// The layers, learners, posterior and arrays of a batch of bundle networks. Shapes: batch/bundle_kernels.hpp.
 template <class Executor, int D, bool Bayesian, class S>
 struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S>> {
   using Base = PartsOfNetwork<Executor, S, BundleArrays<Executor, S>>;
@@ -132,7 +133,7 @@ struct BundleNetworkParts : PartsOfNetwork<Executor, S, BundleArrays<Executor, S
   }
 
   [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl.data(); }
-  /// Numbers of X_l of an instance.
+  /// The size of X_l of an instance.
   [[nodiscard]] Index size() const noexcept { return common->graph.view().nodes * hidden_width; }
 
   BundleOptions options;

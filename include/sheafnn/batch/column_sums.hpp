@@ -1,5 +1,5 @@
 /// \file
-/// Sums of numbers per node, pair, … in double precision: losses, KL terms, and what an evaluation reports.
+/// Sums of values per node, pair, … in double precision: losses, KL terms, and what an evaluation reports.
 /// Kernels add up rows until only a few are left; the kernel that needs the sums adds up these rows.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Rows whose sum is the result; the rows of two runs lie `stride` numbers apart.
+/// Rows whose sum is the result; the rows of two runs lie `stride` values apart.
 struct PartialRows {
   const double* rows = nullptr;
   Index count = 0, stride = 0;
@@ -51,7 +51,7 @@ struct ColumnSums {
   SHEAFNN_HD void finish(Index item, Index run, const double* sums) const { out[run * out_run + item] = sums[0]; }
 };
 
-/// A tree of ColumnSums: `rows` × `width` numbers per run become at most max_rows rows.
+/// A tree of ColumnSums: `rows` × `width` values per run become at most max_rows rows.
 template <class Executor, class T>
 class ColumnTree {
  public:
@@ -77,7 +77,7 @@ class ColumnTree {
     finish(executor);
   }
 
-  /// The first of the launches of run() by itself, to be followed by finish().
+  /// The first launch of run() alone; finish() must follow.
   [[nodiscard]] Teams<ColumnSums<T>> begin(const T* values) {
     return {shrunk(rows_) * width_,
             runs_,

@@ -155,7 +155,7 @@ class BatchConvolution : public BatchEquation<Executor, Family, S> {
   }
 
   Activation activation_;
-  Index input_size_;  ///< numbers of X of an instance
+  Index input_size_;  ///< size of X of an instance
   LeftWeights<S> left_;
   std::optional<BatchLinear<S>> linear_;  ///< Bᵀ; none where the layer reads X Bᵀ
   Array<Executor, S> no_bias_;            ///< zeros, without b

@@ -69,9 +69,9 @@ struct ConvolutionArrays : NetworkArrays<Executor, Model> {
 template <class Executor, class S>
 class BatchConvolutionStart {
  public:
-  /// With an encoder.
+  /// A start with an encoder.
   explicit BatchConvolutionStart(BatchActivatedEncoder<Executor, S> encoder) : encoder_(std::move(encoder)) {}
-  /// Without. \param size  numbers of the product, of a run
+  /// A start without an encoder. \param size  size of the product, per run
   BatchConvolutionStart(Executor& executor, BatchSparseProduct<Executor, S> product, Index runs, Index size)
       : product_(std::move(product)), output_(executor, "embeddings", runs * size) {}
 
@@ -101,6 +101,7 @@ class BatchConvolutionStart {
   Array<Executor, S> output_;
 };
 
+/// The layers, posterior and arrays of a batch of networks of convolutions.
 template <class Executor, class ModelType>
 struct ConvolutionNetworkParts
     : PartsOfNetwork<Executor, typename ModelType::Scalar, ConvolutionArrays<Executor, ModelType>> {
@@ -176,7 +177,7 @@ struct ConvolutionNetworkParts
   ConvolutionOptions options;
   Index sheaf_count;
   std::optional<BatchConvolutionStart<Executor, S>> encoder;
-  Index start_size = 0;  ///< numbers of its output, of a run
+  Index start_size = 0;  ///< size of its output, per run
   std::vector<BatchConvolution<Executor, Family, S>> layers;
   BatchSheaf<Executor, Family, S> sheaf;
   std::optional<BatchSheafLearner<Executor, S>> learner;  ///< this and the next: of Bayesian models

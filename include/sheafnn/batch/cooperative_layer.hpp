@@ -126,7 +126,7 @@ class BatchCooperativeLayer {
                                          keep ? slope_.data() : nullptr}});
   }
 
-  /// From the derivative of output() to the input's as far as it does not come through the maps, in place. Also gives
+  /// Replaces the derivative of output() by the derivative of the input, without the part through the maps. Also gives
   /// partial sums of the gradients, and what follows the derivatives of the maps (NodeMapGradient).
   ///
   /// \param ready  parts that share the first launch
@@ -174,7 +174,7 @@ class BatchCooperativeLayer {
                                                           epsilon(parameters), parameters.stride, y_bar, p_bar,
                                                           x_bar}});
   }
-  /// After backward(): partial sums for A and B, to be launched before the next layer's first launch but one.
+  /// After backward(): partial sums for A and B, to be launched before the next layer's second launch.
   [[nodiscard]] LayerProducts<S> products(const Call& call) const {
     return weights_.products(call.pass, shape_, call.parameters, call.scratch, between_, input_);
   }

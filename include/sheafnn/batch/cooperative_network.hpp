@@ -23,7 +23,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// A map is a number of a NodeSide.
+/// A map is the index of a NodeSide.
 template <int D, class S>
 struct NodeMapDistributions {
   using Posterior = NodeMapPosterior<D>;
@@ -88,6 +88,7 @@ struct CooperativeArrays : CommonArrays<Executor, S> {
   std::optional<BatchGraph<Executor, S>> leaving, entering;  ///< of directed networks
 };
 
+/// The layers, learners, norms, posteriors and arrays of a batch of cooperative networks.
 template <class Executor, int D, bool Bayesian, class S>
 struct CooperativeNetworkParts : PartsOfNetwork<Executor, S, CooperativeArrays<Executor, S>> {
   using Base = PartsOfNetwork<Executor, S, CooperativeArrays<Executor, S>>;

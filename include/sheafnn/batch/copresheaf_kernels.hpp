@@ -26,7 +26,7 @@ struct ArcMaps {
   SheafView<Family, S> sheaf;
 
   [[nodiscard]] SHEAFNN_HD Index slot(Index instance) const { return range.slot(instance); }
-  /// The first number of the first pair's map.
+  /// The first entry of the first pair's map.
   [[nodiscard]] SHEAFNN_HD const S* of(Index instance) const { return sheaf.maps_of(slot(instance)); }
 
   /// \param turned  the arc is side 1 of its edge
@@ -65,7 +65,7 @@ struct CopresheafEnding {
   kernels::CopresheafEnd end;
   FeatureShape<S> shape;
   const S* x;
-  const S* bias;  ///< of run 0, f numbers
+  const S* bias;  ///< of run 0, f values
   Index run_stride;
   LayerOutput<S> output;
 
@@ -101,7 +101,7 @@ struct CopresheafEndBackward {
   }
 };
 
-/// From Ȳ: P̄ = (I ⊗ A)ᵀ Ȳ, and what m̄ = P̄ B is for each neighbour, m̄/degree. item (node, channels), group: instance.
+/// Computes P̄ = (I ⊗ A)ᵀ Ȳ from Ȳ, and each neighbour's share m̄/degree of m̄ = P̄ B. item (node, channels), group: instance.
 template <class Family, class S>
 struct MeanMixBackward {
   MixBackward<Family, S> mixing;
@@ -118,7 +118,7 @@ struct MeanMixBackward {
   }
 };
 
-/// From the nodes' m̄/degree: x̄ = x̄' + the derivative of X̃ through the dropout.
+/// Computes x̄ from the nodes' m̄/degree: x̄' + the derivative of X̃ through the dropout.
 template <class Family, class S>
 struct MeanBackward : WalkTeam<NeighbourSums<ArcMaps<Family, S, true>, S>, S> {
   using Team = WalkTeam<NeighbourSums<ArcMaps<Family, S, true>, S>, S>;
@@ -158,7 +158,7 @@ struct ArcMapGradient {
 
   struct Place {
     S* out = nullptr;
-    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
+    Index u = 0, v = 0;  ///< positions of the ends' first values in the features
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index pair, Index instance) const {
     const Index base = instance * shape.size(), row = shape.row(), m = graph.edges;

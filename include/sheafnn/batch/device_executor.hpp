@@ -34,7 +34,7 @@ __device__ inline void let_next_start() {
 #endif
 }
 /// Waits until the previous kernel has ended and its results are visible. Every kernel does so in all threads, before it
-/// reads or writes what another kernel writes or reads. A kernel ends after the one before it, so the results of all
+/// reads or writes what another kernel writes or reads. A kernel ends after the previous kernel, so the results of all
 /// earlier kernels are visible as well.
 __device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -79,7 +79,7 @@ __device__ void sum_lanes(int lanes, S (&sums)[Outputs]) {
         __shfl_down_sync(0xffffffffU, sums[k], half, lanes);
   }
 }
-/// The second sum of a team kernel: every lane takes the numbers of some teams of its bundle from their first lanes.
+/// The second sum of a team kernel: every lane takes the values of some teams of its bundle from their first lanes.
 template <class Kernel, class S>
 __device__ void add_teams(const Teams<Kernel>& part, const PlaceOf<Kernel>& place, int lane, bool idle,
                           const S (&numbers)[Kernel::outputs]) {
@@ -96,7 +96,7 @@ __device__ void add_teams(const Teams<Kernel>& part, const PlaceOf<Kernel>& plac
   sum_lanes(part.lanes, sums);
   if (lane == 0 && !idle) part.kernel.end(place, sums);
 }
-/// `lanes` threads of a warp per item. Threads past the last item take part in the exchange, with zeros.
+/// `lanes` threads of a warp per item. Threads past the last item join the exchange with zeros.
 template <class Kernel>
 __device__ void run_block(const Teams<Kernel>& part, Index block) {
   using S = typename Kernel::Scalar;
@@ -151,7 +151,7 @@ enum class KernelStart {
 /// A CUDA device, a stream on it, and a cuBLAS handle. Neither copied nor moved: arrays refer to it.
 class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
-  /// \param device  number of the device, from 0
+  /// \param device  index of the device, from 0
   /// \throws std::invalid_argument  there are devices, but no device has this number
   /// \throws CudaError              there is no device, or it cannot be used
   explicit DeviceExecutor(int device = 0, KernelStart start = KernelStart::early) : device_(device) {
@@ -310,7 +310,7 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     if (recording_ != nullptr) static_cast<void>(cudaGraphExecDestroy(recording_));
     recording_ = nullptr;
   }
-  /// The stream that everything runs on, or that waits for what ran beside it.
+  /// The stream that everything runs on, or that waits for what ran at the same time.
   [[nodiscard]] cudaStream_t stream() const noexcept { return main_->stream(); }
   void synchronise() { check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize", device_); }
 

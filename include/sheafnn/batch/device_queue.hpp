@@ -1,6 +1,6 @@
 /// \file
 /// DeviceQueue: a stream on a CUDA device, with a cuBLAS handle for the products in it. DeviceExecutor has one queue,
-/// and a second queue for work that runs beside the first.
+/// and a second queue for work that runs at the same time as the first.
 ///
 /// Unchecked: sizes, and pointers to memory of the device.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch {
 
-/// Makes a device the current one of this thread for a while.
+/// Makes a device the current device of this thread while it exists.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) : device_(device) {
@@ -106,7 +106,7 @@ class DeviceQueue {
   }
   /// Later work in that stream waits for all work that this queue already holds.
   void precede(cudaStream_t other) { let_wait(stream_, reached_, other); }
-  /// Has there been no kernel since wait_for()? Such a kernel waits for more than the kernel before it in its stream.
+  /// Is the next kernel the first since wait_for()? It waits for more than the previous kernel of its stream.
   [[nodiscard]] bool take_wait() noexcept { return std::exchange(waits_, false); }
 
  private:

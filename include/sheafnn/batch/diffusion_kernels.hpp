@@ -67,7 +67,7 @@ struct LayerOutput {
   std::uint32_t next_layer = 0;
   S* dropped = nullptr;  ///< X' after the next layer's dropout; null: no such array
 
-  /// At a node and some channels. \param z  of the coordinates, at most Max; becomes what the next layer reads, X' or what
+  /// Stores X' at a node and some channels. \param z  of the coordinates, at most Max; becomes what the next layer reads, X' or what
   /// is left of it after dropout
   template <int Max>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at,
@@ -82,7 +82,7 @@ struct LayerOutput {
     }
     store_value(shape, at, z);
   }
-  /// From X'. \param value  becomes what the next layer reads
+  /// Stores X'. \param value  becomes what the next layer reads
   template <int Max>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_value(const FeatureShape<S>& shape, const NodeChannels& at,
                                                     Tile<S> (&value)[Max]) const {

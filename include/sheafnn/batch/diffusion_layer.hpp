@@ -115,7 +115,7 @@ class BatchDiffusionLayer {
     return true;
   }
 
-  /// Of the last layer, in place of the derivative of output(): the derivative of a few logits. The layer is then begun.
+  /// Begins the backward pass of the last layer from the derivative of a few logits, in place of the derivative of output().
   void enter(const BatchLayerCall<Executor, Family, S>& call, const LogitsBar<S>& logits, S* x_bar) const {
     call.executor.launch(shape_.items(), call.pass.instances(),
                          EnterLayers<Family, S>{logits, call.pass,
@@ -236,7 +236,7 @@ class BatchDiffusionLayer {
   GraphView<S> graph_{};
   FeatureShape<S> shape_;
   const BatchFilter<Executor, S>* filter_ = nullptr;
-  BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
+  BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in place of scaled_ and diffused_
   BatchInitialResidual<Executor, Family, S> initial_;
   std::uint32_t number_ = 0;
   bool activation_ = true;

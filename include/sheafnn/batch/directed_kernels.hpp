@@ -20,7 +20,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// From coordinates 2i + part to [part][i], and back.
+/// Copies coordinates 2i + part to [part][i], or back.
 template <int D, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void split_parts(const Tile<S>* in, Tile<S> (&out)[2][D]) {
   SHEAFNN_UNROLL for (int k = 0; k < 2 * D; ++k) out[k % 2][k / 2] = in[k];
@@ -62,7 +62,7 @@ struct TurnedTransports {
   Transports transports;
   PhaseView<S> phases;
 
-  /// Of an instance.
+  /// The arrays of an instance.
   struct Numbers {
     const S* transport;
     PhaseView<S> phases;
@@ -113,7 +113,7 @@ struct DirectedDiffusion : NeighbourSums<TurnedTransports<Family, S>, S> {
 template <class Family, class S>
 using DirectedTeam = WalkTeam<DirectedDiffusion<Family, S>, S>;
 
-/// A matrix of each part; null: there are none. Both are the same one unless the imaginary part has weights of its own.
+/// A matrix of each part; null: none. Both are the same one unless the imaginary part has weights of its own.
 template <class S>
 struct PartMatrices {
   const S *real, *imaginary;  ///< of run 0
@@ -221,7 +221,7 @@ struct DirectedForward : DirectedTeam<Family, S> {
   }
 };
 
-/// From X̄': Z̄ and R̄ = S Z̄. item (node, channels), group: instance.
+/// Computes Z̄ and R̄ = S Z̄ from X̄'. item (node, channels), group: instance.
 template <class Family, class S>
 struct DirectedEndBackward {
   static constexpr int D = Family::stalk_dimension, gram = sheaf::BlockSizes<Family>::gram;
@@ -246,7 +246,7 @@ struct DirectedEndBackward {
   }
 };
 
-/// From R̄: W̄ = L R̄, since L is Hermitian, and Ȳ = S W̄.
+/// Computes W̄ = L R̄, since L is Hermitian, and Ȳ = S W̄.
 template <class Family, class S>
 struct DirectedDiffuseBackward : DirectedTeam<Family, S> {
   using typename DirectedTeam<Family, S>::Place;
@@ -264,7 +264,7 @@ struct DirectedDiffuseBackward : DirectedTeam<Family, S> {
   }
 };
 
-/// From Ȳ: P̄ = (I ⊗ A)ᵀ Ȳ of each part, and x̄ = (1 + tanh ε) ∘ x̄' + dropout(P̄ B). item (node, channels), group: instance.
+/// Computes P̄ = (I ⊗ A)ᵀ Ȳ of each part, and x̄ = (1 + tanh ε) ∘ x̄' + dropout(P̄ B). item (node, channels), group: instance.
 template <class Family, class S>
 struct DirectedMixBackward {
   static constexpr int D = Family::stalk_dimension;
@@ -323,7 +323,7 @@ struct DirectedEdgeGradient {
 
   struct Place {
     Index instance = 0, edge = 0;
-    Index u = 0, v = 0;  ///< numbers of the ends' first channels and coordinates in the features
+    Index u = 0, v = 0;  ///< positions of the ends' first values in the features
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index edge, Index instance) const {
     const Index base = instance * shape.size(), row = shape.row();

@@ -107,7 +107,7 @@ struct PhaseGradient {
   S* out;
   Index out_run;
 
-  /// At least one, for the KL term of a graph without edges.
+  /// The number of chunks, at least one, for the KL term of a graph without edges.
   [[nodiscard]] static Index count(const RowChunks& chunks) noexcept {
     return chunks.rows > 0 ? chunks.count() : 1;
   }

@@ -1,5 +1,5 @@
 /// \file
-/// Divisor: division by a number that is known before a kernel is launched, as a product and a shift. A division of
+/// Divisor: division by an integer that is known before a kernel is launched, as a product and a shift. A division of
 /// 64-bit numbers is about eighty instructions on a GPU, and of 32-bit numbers about twenty.
 ///
 /// Unchecked: numbers in [0, 2³¹); sizes of networks are checked where they are built.

@@ -7,7 +7,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Copies features of runs to each of their copies; item: number, group: instance.
+/// Copies features of runs to each of their copies; item: element, group: instance.
 template <class S>
 struct CopyToInstances {
   const S* in;
@@ -19,7 +19,7 @@ struct CopyToInstances {
   }
 };
 
-/// Adds features of all copies to their run's; item: number, group: run.
+/// Adds features of all copies to their run's; item: element, group: run.
 template <class S>
 struct AddCopies {
   const S* in;
@@ -32,7 +32,7 @@ struct AddCopies {
   }
 };
 
-/// Adds features to other features; item: number, group: instance.
+/// Adds features to other features; item: element, group: instance.
 template <class S>
 struct AddFeatures {
   const S* in;

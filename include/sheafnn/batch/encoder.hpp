@@ -141,7 +141,7 @@ class BatchEncoder {
   }
 
  private:
-  /// Has the output of this pass dropout?
+  /// Does the output of this pass have dropout?
   [[nodiscard]] bool drops() const noexcept { return product_.dropped() && drops_output_; }
   [[nodiscard]] kernels::EncoderEnd end() const noexcept { return {shape_.activation, shape_.rectified}; }
 

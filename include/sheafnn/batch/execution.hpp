@@ -1,7 +1,7 @@
 /// \file
 /// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host,
 /// DeviceExecutor on a CUDA device; everything else in this directory is a template over the executor.
-/// Unchecked in this directory: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and
+/// Unchecked in this directory: indices of items, runs, instances and lanes, and the sizes of the arrays of pointers and
 /// views. BatchNetwork and BatchTrainer check their arguments.
 ///
 /// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`. The operator
@@ -9,7 +9,7 @@
 /// sample of it):
 ///
 ///     template <class S>
-///     struct Scale {  // y = a x; item: number, group: run
+///     struct Scale {  // y = a x; item: element, group: run
 ///       S a;
 ///       const S* x;
 ///       S* y;
@@ -128,9 +128,9 @@ SHEAFNN_HD SHEAFNN_INLINE void finish_at(const Kernel& kernel, const Place& plac
   }
 }
 
-/// Has a team kernel a second sum, by a member `teams`? The teams of so many items one after another are a bundle:
-/// a power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums.
-/// part_of(place, team, numbers, sums) gives what the numbers of one team of the bundle add to `outputs` sums of
+/// Does a team kernel have a second sum, by a member `teams`? The teams of that many consecutive items are a bundle:
+/// a power of two, and all their lanes are at most a warp. finish() then leaves `outputs` values in its sums.
+/// part_of(place, team, numbers, sums) gives what the values of one team of the bundle add to `outputs` sums of
 /// its own team. end(place, sums) takes the totals. Items are whole bundles, and the kernel has place().
 template <class Kernel>
 inline constexpr bool has_second_sum = requires(const Kernel& kernel) {
@@ -197,7 +197,7 @@ struct Teams {
   Kernel kernel;
   int exponent = detail::exponent_of(lanes);
 
-  static constexpr bool exchanges = detail::has_second_sum<Kernel>;  ///< numbers between lanes, in both directions
+  static constexpr bool exchanges = detail::has_second_sum<Kernel>;  ///< values between lanes, in both directions
 };
 template <class Kernel>
 Teams(Index, Index, int, Kernel) -> Teams<Kernel>;

@@ -3,8 +3,8 @@
 /// backward passes, and the backward pass of the activation. For one network: layers/feature_mixing.hpp.
 ///
 /// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
-/// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
-/// fixed filters. Within an instance numbers are counted in 32 bits.
+/// threads read neighbouring values and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
+/// fixed filters. Positions within an instance have 32 bits.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace sheafnn::batch::detail {
 struct NodeChannels {
   Index instance = 0;
   std::int32_t node = 0, channel = 0;  ///< the first channel
-  std::uint32_t element = 0;           ///< number of the first channel and coordinate within the instance
+  std::uint32_t element = 0;           ///< position of the first channel and coordinate within the instance
   Index index = 0;                     ///< the same within all instances
   ChannelRange range;
 };
@@ -40,12 +40,12 @@ struct FeatureShape {
 
   [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
-  /// Of a kernel whose items are nodes and channels.
+  /// The number of items of a kernel whose items are nodes and channels.
   [[nodiscard]] SHEAFNN_HD Index items() const noexcept { return nodes * tiles; }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
     return static_cast<std::uint32_t>(channels);
   }
-  /// Is there a coordinate i? \tparam Max  two more than there are learned ones, which are there
+  /// Is there a coordinate i? \tparam Max  two more than the learned ones, which always exist
   template <int Max>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE bool has(int i) const noexcept {
     return i < Max - 2 || i < static_cast<int>(coordinates);
@@ -53,7 +53,7 @@ struct FeatureShape {
 
   /// Where an item of such a kernel is.
   ///
-  /// \param nodes_of  the node of each number of a node; null: it is its own
+  /// \param nodes_of  the node at each index; null: it is its own
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeChannels place(Index item, Index instance,
                                                                     const std::int32_t* nodes_of = nullptr) const {
     const std::uint32_t i = static_cast<std::uint32_t>(item), number = tiles.quotient(i), f = stride();
@@ -81,7 +81,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters,
   SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) out[i] = filters * x[i];
 }
 
-/// use(i, address) for the coordinates that are there.
+/// use(i, address) for the coordinates that exist.
 template <int Max, class S, class Number, class Use>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_coordinates(const FeatureShape<S>& shape, Number* first,
                                                       const Use& use) {
@@ -150,7 +150,7 @@ struct ApplyDropout {
   }
 };
 
-/// The launch of an ApplyDropout over instances of `size` numbers; nothing unless `drop`.
+/// The launch of an ApplyDropout over instances of `size` values; nothing unless `drop`.
 ///
 /// \param copies  instances that share `in`
 template <bool Add = false, class S>
@@ -201,7 +201,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape,
   }
 }
 
-/// A or, when Transposed, Aᵀ of d' × d' numbers times the coordinates of a node.
+/// A or, when Transposed, Aᵀ of d' × d' values times the coordinates of a node.
 template <bool Transposed, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape, const S* a,
                                                     const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {
@@ -216,7 +216,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape
   }
 }
 
-/// What a layer continues with from Y at a node and some channels, before it looks at neighbours: W = S Y.
+/// What a layer continues with from Y at a node and some channels, before it reads neighbours: W = S Y.
 template <class Family, class S>
 struct SheafScaling {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -269,7 +269,7 @@ struct MixForward {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* right_at(const NodeChannels& at) const {
     return right + at.instance / copies * right_stride + at.channel;
   }
-  /// From X Bᵀ at a node and some channels, or from X where there is no B.
+  /// Continues from X Bᵀ at a node and some channels, or from X if there is no B.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, const Tile<S> (&in)[max_coordinates]) const {
     Tile<S> mixed[max_coordinates], scaled[max_coordinates];
     if (right != nullptr) store_stalk(shape, at, in, product);
@@ -302,7 +302,7 @@ struct ActivationBackward {
     load_stalk(shape, at, x_bar, bar);
     store(at, bar);
   }
-  /// From x̄ at a node and some channels; becomes z̄.
+  /// Replaces x̄ at a node and some channels by z̄.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates]) const {
     store(at, bar, [this](const Tile<S>& x, const Tile<S>& own) SHEAFNN_INLINE_LAMBDA {
       return kernels::activated_bar(x, own, activation);
@@ -324,9 +324,9 @@ struct ActivationBackward {
   }
 };
 
-/// From Ȳ to the layer's input: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), gain_i = 1 + tanh
-/// ε_i. Where a filter's high-pass term reads X, α G is added. Then, where the layer below needs no more than x̄ at the
-/// same node and channels, its first step. item (node, channels), group: instance.
+/// Computes the derivative of the layer's input from Ȳ: P̄ = Aᵀ Ȳ, for B's gradient, and x̄ ← gain ∘ x̄ + dropout(P̄ B), where
+/// gain_i = 1 + tanh ε_i. If a filter's high-pass term reads X, α G is added. If the layer below needs only x̄ at the same node
+/// and channels, its first step follows. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixBackward {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

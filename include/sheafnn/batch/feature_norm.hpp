@@ -1,7 +1,7 @@
 /// \file
 /// BatchFeatureNorm: a norm of features for a batch of runs, n × h per instance, with its backward pass,
 ///
-///     y = w ∘ x̂ + b,   x̂ = (x − mean(x)) / √(var(x) + ε) over the numbers of a node or of a column,
+///     y = w ∘ x̂ + b,   x̂ = (x − mean(x)) / √(var(x) + ε) over the values of a node or of a column,
 ///                      x̂ = (x − mean(x)) / (√var(x) + ε) over the whole matrix.
 ///
 /// For one network: layers/layer_norm.hpp, batch_norm.hpp and global_norm.hpp.
@@ -43,7 +43,7 @@ class BatchFeatureNorm {
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
   /// \param x           n × h per instance; stays in place until backward()
-  /// \param next_layer  the number of the layer whose input after dropout goes to `next`; null: no such layer
+  /// \param next_layer  index of the layer whose input after dropout goes to `next`; null: no such layer
   void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const S* x, std::uint32_t next_layer, S* next) {
     input_ = x;

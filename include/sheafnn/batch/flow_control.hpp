@@ -1,7 +1,7 @@
 /// \file
 /// FlowControl: the Dormand–Prince steps with error control of all instances of a batch (for one network
 /// layers/flow_layer.hpp). Every instance has a time and a step size of its own. All instances try a step together, until all
-/// are at T. One that is there, or whose step is rejected, takes a step of length 0, which changes nothing.
+/// are at T. An instance at T, or whose step is rejected, takes a step of length 0, which changes nothing.
 ///
 /// The host reads the largest errors once a step, so such a pass cannot be recorded: a recording has no results to read.
 #pragma once
@@ -22,7 +22,7 @@ namespace sheafnn::batch::detail {
 template <class Executor, class S>
 class FlowControl {
  public:
-  /// \param size  numbers of an instance
+  /// \param size  values per instance
   FlowControl(Executor& executor, const layers::FlowIntegration& options, Index size, Index instances)
       : options_(options),
         size_(size),
@@ -30,7 +30,7 @@ class FlowControl {
         sizes_(executor, "layers", instances),
         largest_(executor, "layers", instances * chunks_) {}
 
-  /// Starts from X(0). A flow from numbers that are not finite stays there: its loss shows it.
+  /// Starts from X(0). A flow from values that are not finite stays there: its loss shows it.
   void begin(Executor& executor, Index instances, const S* x) {
     instances_.assign(static_cast<std::size_t>(instances), Instance{.size = static_cast<S>(options_.first_step)});
     const std::vector<S> largest = read(executor, {size_, chunks_, x, {}, nullptr, nullptr, S(0), S(0), nullptr});
@@ -95,7 +95,7 @@ class FlowControl {
   struct Instance {
     double time = 0;
     S size = S(0);   ///< to try next
-    S taken = S(0);  ///< in the present step
+    S taken = S(0);  ///< in the current step
     bool last = false;
     Index accepted = 0, rejected = 0;
   };

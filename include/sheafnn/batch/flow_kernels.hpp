@@ -72,7 +72,7 @@ struct StageBackward : ActivationBackward<Family, S> {
   }
 };
 
-/// From Ȳ: P̄ and X̄_i = P̄ B, and at the first stage, which comes last, x̄. item (node, channels), group: instance.
+/// Computes P̄ and X̄_i = P̄ B from Ȳ, and x̄ at the first stage, which comes last. item (node, channels), group: instance.
 template <class Family, class S>
 struct StageMixBackward {
   MixBackward<Family, S> mixing;
@@ -92,7 +92,7 @@ struct StageMixBackward {
 };
 
 /// The largest |x| of a chunk of an instance or, with slopes, the largest error relative to what the tolerances allow.
-/// Infinity where a number is not finite. item: chunk, group: instance.
+/// Infinity if a value is not finite. item: chunk, group: instance.
 template <class S>
 struct LargestOfChunk {
   Index size, chunks;
@@ -119,7 +119,7 @@ struct LargestOfChunk {
   [[nodiscard]] SHEAFNN_HD static S magnitude(S value) { return value < S(0) ? -value : value; }
 };
 
-/// X in the place of X⁺ where an instance takes a step of length 0. item: number, group: instance.
+/// X in place of X⁺ where an instance takes a step of length 0. item: element, group: instance.
 template <class S>
 struct StayInPlace {
   Index size;

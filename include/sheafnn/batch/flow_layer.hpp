@@ -1,5 +1,5 @@
 /// \file
-/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T), in the place of a network's layers. Formulas:
+/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T), in place of a network's layers. Formulas:
 /// flow_kernels.hpp; steps that tolerances choose: flow_control.hpp; for one network: layers/flow_layer.hpp. With it BatchNetwork
 /// takes FlowModel.
 #pragma once
@@ -25,7 +25,7 @@ namespace sheafnn::batch::detail {
 
 /// The only layer of its network. As on the CPU, the first steps of a training pass keep the stages that the backward pass
 /// reads, as many as the memory allows. The backward pass computes the stages of the other steps again, with the same bits.
-/// Of steps that tolerances choose it computes all stages again: an instance whose step was rejected has other stages then, of
+/// If tolerances choose the steps, it computes all stages again: an instance whose step was rejected has other stages then, of
 /// length 0.
 template <class Executor, class Family, class S>
 class BatchFlowLayer {
@@ -173,7 +173,7 @@ class BatchFlowLayer {
   }
 
  private:
-  /// X_i, but for the first stage, X_i Bᵀ, Y = (I ⊗ A) X_i Bᵀ, W = S Y and R = L W.
+  /// X_i, except for the first stage, X_i Bᵀ, Y = (I ⊗ A) X_i Bᵀ, W = S Y and R = L W.
   struct Stage {
     Array<Executor, S> x, product, mixed, scaled, diffused;
   };
@@ -254,7 +254,7 @@ class BatchFlowLayer {
       ++steps_;
     }
   }
-  /// Of step steps_.
+  /// Keeps the sizes of step steps_.
   void keep_sizes(Executor& executor) {
     const std::vector<S>& sizes = control_->accepted_sizes();
     if (static_cast<Index>(chosen_.size()) == steps_) {

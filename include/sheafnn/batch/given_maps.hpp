@@ -60,7 +60,7 @@ class GivenArrays<Executor, Posterior, S> {
   [[nodiscard]] CentreMaps<Draws, S> centre() const noexcept requires is_around_given<Posterior> {
     return {maps()};
   }
-  /// The labels of the edges as features of the incident pairs, a 1 in the column of the label; null: none decide.
+  /// The labels of the edges as features of the incident pairs, a 1 in the column of the label; null: no labels.
   [[nodiscard]] const InputFeatures<Executor, S>* labels() const noexcept { return labels_ ? &*labels_ : nullptr; }
 
  private:

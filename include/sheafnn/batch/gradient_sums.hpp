@@ -31,7 +31,7 @@ struct RowChunks {
   }
 };
 
-/// Where the partial sums of a range of parameters are: number k is
+/// Where the partial sums of a range of parameters are: element k is
 /// factor · Σ_chunk Σ_{i < inner} arena[offset + chunk · chunk_stride + k · inner + i].
 struct PartialSum {
   Index parameter = 0;  ///< offset of the range in the gradient
@@ -46,9 +46,9 @@ struct PartialSum {
 /// The layout of the partial sums, and which parameters they belong to; one arena per run of a batch.
 class PartialSums {
  public:
-  /// Reserves `chunks` · `chunk_stride` numbers; ranges of parameters are then assigned to parts of them.
+  /// Reserves `chunks` · `chunk_stride` values; ranges of parameters are then assigned to parts of them.
   ///
-  /// \throws std::invalid_argument  2³¹ numbers or more
+  /// \throws std::invalid_argument  2³¹ values or more
   Index reserve(Index chunks, Index chunk_stride) {
     require_countable("partial sums of a gradient", chunks * chunk_stride);
     const Index offset = arena_;
@@ -146,7 +146,7 @@ struct RowProducts {
   bool ones;
   S* out;
   Index out_run;
-  bool add = false;  ///< to the numbers that are there
+  bool add = false;  ///< to the existing values
   Divisor chunk_stride = (a_columns + (ones ? 1 : 0)) * b_columns;
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
@@ -182,7 +182,7 @@ struct CoordinateProducts {
   bool diagonal;
   S* out;
   Index out_run;
-  bool add = false;  ///< to the numbers that are there
+  bool add = false;  ///< to the existing values
   Divisor chunk_stride = (diagonal ? Index{1} : Index{coordinates}) * coordinates * channels;
   Index stride = channels;  ///< from one coordinate to the next
 

@@ -2,8 +2,8 @@
 /// A graph in the memory of an executor.
 ///
 /// An incident pair is numbered side · m + e: side 0 of edge e = {u, v}, u < v, is the arc u→v, side 1 its
-/// reverse. Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
-/// neighbouring numbers.
+/// reverse. Values per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
+/// neighbouring values.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct GraphView {
   const std::int32_t* segment_node;  ///< per segment: its node
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
   Index crowded;                     ///< high-degree nodes without segments, whose arcs a warp adds up
-  const std::int32_t* crowded_node;  ///< their numbers
+  const std::int32_t* crowded_node;  ///< their indices
   const std::int8_t* direction;      ///< per edge: direction_of() of its side 0
 
   /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments, or by a warp.
@@ -134,7 +134,7 @@ class BatchGraph {
     }
     pair_feature_ = put(pair_feature);
   }
-  /// Arcs without pairs, for walks that have no blocks. Unchecked: the numbers of the nodes.
+  /// Arcs without pairs, for walks that have no blocks. Unchecked: the indices of the nodes.
   BatchGraph(Executor& executor, Index nodes, const NeighbourLists& arcs)
       : nodes_(nodes),
         edges_(arcs.offset[nodes] / 2),

@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of a heat operator, Y = Σ_k c_k M^k X with coefficients of every bundle, and of its backward pass (formulas:
-/// kernels/heat.hpp; for one network layers/heat_operator.hpp). Rows are n × (B · row) per instance, the numbers of bundle b
+/// kernels/heat.hpp; for one network layers/heat_operator.hpp). Rows are n × (B · row) per instance, the values of bundle b
 /// at [b · row, (b + 1) · row).
 #pragma once
 
@@ -19,8 +19,8 @@ struct HeatView {
   bool of_laplacian = false;
   Index degree = 0, bundles = 0;
   double fixed_time = 0;    ///< where there is no learned time
-  const double* eigenvalue = nullptr;  ///< λ_j, with j in the place of k; null: a sum of powers
-  const S* time = nullptr;  ///< B numbers; null: not learned
+  const double* eigenvalue = nullptr;  ///< λ_j, with j in place of k; null: a sum of powers
+  const S* time = nullptr;  ///< B values; null: not learned
   const S* hops = nullptr;  ///< B × hop_count; null: a series
   Index parameter_stride = 0;
   Index power[hop_count] = {};
@@ -59,7 +59,7 @@ struct SetHeat {
     for (int j = 0; j < count; ++j) value[heat.power[j]] = share[j];
   }
 };
-/// Derivatives of the weights from the derivatives of the coefficients, the numbers of a bundle one after another. item:
+/// Derivatives of the weights from the derivatives of the coefficients, the values of a bundle one after another. item:
 /// bundle, group: run.
 template <class S>
 struct HeatGradient {

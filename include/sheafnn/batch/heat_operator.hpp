@@ -30,7 +30,7 @@ struct BatchAdjacency {
   std::optional<BatchSpectrum<Executor, S>> spectrum;
   std::optional<BatchLimit<Executor, S>> limit;
 
-  /// The highest power of a sum, or the number of eigenpairs less one.
+  /// The highest power of a sum, or the number of eigenpairs minus one.
   [[nodiscard]] Index degree(const layers::HeatOptions& options) const noexcept {
     return spectrum ? spectrum->pairs - 1 : limit ? 0 : options.degree();
   }
@@ -49,7 +49,7 @@ struct BatchAdjacency {
 /// Arrays that the layers share, since one of them works at a time.
 template <class Executor, class S>
 struct HeatScratch {
-  Array<Executor, S> term[2], scaled[2];  ///< of the present power and of the one before
+  Array<Executor, S> term[2], scaled[2];  ///< of the current and the previous power
   Array<Executor, S> segments;            ///< partial sums of high-degree nodes
   Array<Executor, double> products;       ///< of all terms, by run, k, chunk and bundle
   Array<Executor, S> projected[2];        ///< inᵀ X and outᵀ Ȳ, or sums of segments and of components
@@ -88,7 +88,7 @@ class BatchHeat {
  public:
   using Scratch = HeatScratch<Executor, S>;
 
-  /// \param row  numbers of a bundle at a node
+  /// \param row  values of a bundle per node
   BatchHeat(Executor& executor, const GraphView<S>& graph, const BatchAdjacency<Executor, S>& adjacency,
             const layers::HeatOptions& options, const layers::HeatWeights<layers::ParameterSlot>& at,
             const layers::ParameterSet<S>& parameters, Index bundles, Index row, const BatchSize& batch,

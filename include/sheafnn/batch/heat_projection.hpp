@@ -152,7 +152,7 @@ class BatchLimit {
              layers::AdjacencyNormalisation normalisation)
       : BatchLimit(executor, layers::HeatLimit<S>(graph, adjacency, normalisation)) {}
 
-  /// Of one operator, with b in the place of a for its transpose.
+  /// The view of one operator, with b in place of a for its transpose.
   [[nodiscard]] ComponentView<S> view(bool transposed) const noexcept {
     ComponentView<S> r{component_.size(), segment_.size() - 1, first_segment_.size() - 1,
                        node_.data(),      segment_.data(),     first_segment_.data(),

@@ -44,7 +44,7 @@ class BatchHiddenReadout {
   /// Where the derivative of forward()'s result goes, to be filled before backward(). Derivatives alternate between x_bar
   /// and an array of their own, and end in x_bar.
   [[nodiscard]] S* output_bar(S* x_bar) noexcept { return layers_.size() % 2 == 0 ? x_bar : bar_.data(); }
-  /// To the derivative of x, and partial sums of the gradients.
+  /// Computes the derivative of x and partial sums of the gradients.
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* x_bar) {
     const Index rows = pass.copies * nodes_;
     S *from = output_bar(x_bar), *to = layers_.size() % 2 == 0 ? bar_.data() : x_bar;

@@ -126,7 +126,8 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
     void (*call)(const void* functor);
     std::vector<std::byte> functor;
   };
-  /// Of what was recorded from `begin` and from `middle` on. They begin together, or, in the order backward, end together.
+  /// Alternates the launches recorded from `begin` on and from `middle` on. The two sequences begin together; in the order
+  /// backward they end together.
   void take_turns(std::size_t begin, std::size_t middle) {
     const auto split = recorded_.begin() + static_cast<std::ptrdiff_t>(middle);
     std::vector<Action> one(recorded_.begin() + static_cast<std::ptrdiff_t>(begin), split);

@@ -1,7 +1,7 @@
 /// \file
 /// A hypergraph in the memory of an executor (for graphs batch/graph.hpp).
 ///
-/// Incident pairs have the numbers that they have in the hypergraph, by node and hyperedge. Numbers per pair are stored
+/// Incident pairs have the indices that they have in the hypergraph, by node and hyperedge. Values per pair are stored
 /// entry by entry, pairs innermost, as for graphs.
 #pragma once
 
@@ -20,7 +20,7 @@
 namespace sheafnn::batch::detail {
 
 /// What kernels see of a hypergraph. For kernels of graphs a pair is an arc of its node. There are no segments of arcs and no
-/// crowded nodes; `edges` is half of the pairs, rounded up, and only decides about numbers of lanes. `degree` is Σ a_i of
+/// crowded nodes; `edges` is half of the pairs, rounded up, and only determines the number of lanes. `degree` is Σ a_i of
 /// a node's pairs.
 template <class S>
 struct IncidenceView : GraphView<S> {

@@ -16,7 +16,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Adds F x, or −Fᵀ x, of a pair's map F. \param x  first of the D coordinates, `stride` numbers apart, at some channels
+/// Adds F x, or −Fᵀ x, of a pair's map F. \param x  first of the D coordinates, `stride` values apart, at some channels
 template <bool Back, class Family, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_image(const SheafView<Family, S>& sheaf, Index slot, Index pair,
                                                 const ChannelRange& range, const S* x, std::uint32_t stride,
@@ -37,7 +37,7 @@ struct SlotSums {
   SheafRange range;
   SheafView<Family, S> sheaf;
   IncidenceTerms<S> terms;
-  FeatureShape<S> shape;  ///< of m, with slots in the place of nodes
+  FeatureShape<S> shape;  ///< of m, with slots in place of nodes
   const S* features;      ///< W
   S* m;
   int lanes;

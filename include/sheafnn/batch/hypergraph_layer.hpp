@@ -135,7 +135,7 @@ class BatchHypergraphLayer : public BatchEquationLayer<Executor, Family, S, Inci
   FeatureShape<S> slots_shape_;
   bool residual_ = false, activation_ = true;
   BatchIncidenceTerms<Executor, Family, S> terms_;
-  Array<Executor, S> no_bias_;  ///< zeros in the place of b
+  Array<Executor, S> no_bias_;  ///< zeros in place of b
   Array<Executor, S> m_;        ///< m of W
 };
 

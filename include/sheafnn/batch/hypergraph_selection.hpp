@@ -41,7 +41,7 @@ struct PairImages {
   IncidenceView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;  ///< of the images, with pairs in the place of nodes
+  FeatureShape<S> shape;  ///< of the images, with pairs in place of nodes
   const S* x;
   S* image;
 
@@ -61,7 +61,7 @@ struct PairImages {
     });
   }
 };
-/// The same of features that are projected on r, F_i (x r), D numbers; item: pair, group: instance.
+/// The same of features that are projected on r, F_i (x r), D values; item: pair, group: instance.
 template <class Family, class S>
 struct ProjectedImages {
   IncidenceView<S> graph;
@@ -85,14 +85,14 @@ struct ProjectedImages {
   }
 };
 
-/// For every member of a hyperedge the first of the members behind it that differs most from it; item: position of the
+/// For every member of a hyperedge the first of the later members that differs most from it; item: position of the
 /// member, group: instance.
 template <class S>
 struct FarthestMembers {
   IncidenceView<S> graph;
   const S* image;
-  Index width;  ///< numbers of a pair's image
-  S* distance;  ///< squared; −1 where there is no member behind
+  Index width;  ///< values of a pair's image
+  S* distance;  ///< squared; −1 for the last member
   std::int32_t* farthest;
 
   SHEAFNN_HD void operator()(Index k, Index instance) const {
@@ -183,7 +183,7 @@ template <class Executor, class Family, class S>
 class BatchIncidenceTerms {
  public:
   BatchIncidenceTerms() = default;
-  /// \param projection  f numbers, or none: norms of all entries
+  /// \param projection  f values, or none: norms of all entries
   BatchIncidenceTerms(Executor& executor, const IncidenceView<S>& graph, const FeatureShape<S>& shape,
                       std::span<const double> projection, bool mediators, const BatchSize& batch)
       : graph_(graph), mediators_(mediators), images_{graph.pairs(), shape.coordinates, shape.channels, {}} {

@@ -27,7 +27,7 @@ struct InitialResidual {
 template <class Family, class S>
 using InitialDiffuseForward = EquationForward<ShareEquation<S>, StalkOutput<S>, Family, S>;
 
-/// What a MixForward from G ends with: X' from V = (I ⊗ A_β) P with P = G B_βᵀ. Where the next layer's sheaf is there, its first
+/// What a MixForward from G ends with: X' from V = (I ⊗ A_β) P with P = G B_βᵀ. If the next layer's sheaf has been built, its first
 /// step follows, W = S X̃.
 template <class Family, class S>
 struct InitialEnding {
@@ -62,7 +62,7 @@ struct InitialActivationBackward {
     load_stalk(shape, at, output_bar, bar);
     store(at, bar);
   }
-  /// From x̄' at a node and some channels; becomes v̄.
+  /// Replaces x̄' at a node and some channels by v̄.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates]) const {
     Tile<S> value[max_coordinates];
     load_stalk(shape, at, output, value);
@@ -73,7 +73,7 @@ struct InitialActivationBackward {
   }
 };
 
-/// From v̄: P̄ = (I ⊗ A_β)ᵀ v̄, for B's gradient; Ḡ = P̄ B_β, of which X̄₁ gets α Ḡ, z̄ = −(1 − α) Ḡ and r̄ = S z̄. item
+/// Computes P̄ = (I ⊗ A_β)ᵀ v̄, for B's gradient; Ḡ = P̄ B_β, of which X̄₁ gets α Ḡ, z̄ = −(1 − α) Ḡ and r̄ = S z̄. item
 /// (node, channels), group: instance.
 template <class Family, class S>
 struct InitialMixBackward {
@@ -118,7 +118,7 @@ struct InitialLayerBelow {
   }
 };
 
-/// From r̄ to x̄: S W̄ − z̄, through the dropout.
+/// Computes x̄ from r̄: S W̄ − z̄, through the dropout.
 template <class Family, class S>
 using InitialDiffuseBackward = EquationDiffuseBackward<InitialLayerBelow<Family, S>, Family, S>;
 

@@ -1,6 +1,6 @@
 /// \file
-/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. From W = S
-/// X̃ to X' and from x̄' to x̄. Formulas: initial_residual_kernels.hpp.
+/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. It computes
+/// X' from W = S X̃, and x̄ from x̄'. Formulas: initial_residual_kernels.hpp.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@
 
 namespace sheafnn::batch::detail {
 
+/// The initial residual of one layer; see the file comment.
 template <class Executor, class Family, class S>
 class BatchInitialResidual {
   using Call = BatchLayerCall<Executor, Family, S>;
 
  public:
-  /// None.
+  /// No initial residual.
   BatchInitialResidual() = default;
-  /// \param layer  its number, of `layers`
+  /// \param layer  its index, of `layers`
   /// \param right  has the layer B?
   BatchInitialResidual(Executor& executor, const ResidualOptions& options, Index layer, Index layers,
                        const GraphView<S>& graph, const FeatureShape<S>& shape, bool right, const BatchSize& batch)

@@ -51,7 +51,7 @@ struct InputView {
   const Index* row_offset;                 ///< rows + 1
   const std::int32_t* column;              ///< by node
   const S* value;                          ///< by node
-  const Index* column_entry;               ///< by column: number of the entry in the order by node
+  const Index* column_entry;               ///< by column: index of the entry in the order by node
   const std::int32_t* column_row;          ///< by column: its node
   const Index* segment_offset;             ///< segments + 1, into the order by column
   const Index* column_segment_offset;      ///< columns + 1, into the segments

@@ -1,5 +1,5 @@
 /// \file
-/// Kernels of layers with an equation at a number (kernels/layer_equation.hpp), and of their backward passes, in three
+/// Kernels of layers with an equation at one value (kernels/layer_equation.hpp), and of their backward passes, in three
 /// steps W = S Y, R = L W, Z = S R:
 ///
 ///     X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ)         Y = X̃, the input after dropout (for one network layers/laplacian_layer.hpp)
@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// What an equation reads beside Z, and how many weights it has.
+/// What an equation reads besides Z, and how many weights it has.
 template <class Equation>
 struct EquationReads {
   static constexpr bool mixes = kernels::mixes<Equation>, with_mixed = kernels::reads_mixed<Equation>,
@@ -32,9 +32,9 @@ template <template <class> class EquationType, class S, class Activation = bool>
 struct RunEquation : EquationReads<EquationType<S>> {
   template <class T>
   using Equation = EquationType<T>;
-  const S* weights;  ///< of run 0, the d' numbers of one weight after another
+  const S* weights;  ///< of run 0, the d' values of one weight after another
   Index run_stride, coordinates;
-  const S* bias;  ///< of run 0, f numbers, where it has one
+  const S* bias;  ///< of run 0, f values, where it has one
   Index bias_stride;
   Activation activation;
 
@@ -63,13 +63,13 @@ struct ShareEquation : EquationReads<kernels::ResidualShare<S>> {
   }
 };
 
-/// The features that equations read beside Z; null where an equation does not read them.
+/// The features that equations read besides Z; null if an equation does not read them.
 template <class S>
 struct EquationInputs {
   const S *x = nullptr, *first = nullptr, *before = nullptr, *mixed = nullptr;
 };
 
-/// What an equation reads beside Z, at a node and some channels.
+/// What an equation reads besides Z, at a node and some channels.
 template <class Equation, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_values(const Equation& equation, const EquationInputs<S>& in,
                                                   const FeatureShape<S>& shape, const NodeChannels& at, Index run,
@@ -96,7 +96,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_values(const Equation& equation, cons
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].bias = bias;
   }
 }
-/// The same of one number. \param place  of it in the features
+/// The same for one value. \param place  its position in the features
 template <class Equation, class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<S> load_value(const Equation& equation,
                                                                                  const EquationInputs<S>& in,
@@ -158,8 +158,8 @@ struct EquationForward : WalkTeam<Walk, S> {
   }
 };
 
-/// From x̄': z̄, r̄ = S z̄, minus what X or Y gets without Δ, what is added to X̄₁, and X̄_{l−1}. item (node, channels), group:
-/// instance.
+/// Computes from x̄': z̄, r̄ = S z̄, minus what X or Y gets without Δ, what is added to X̄₁, and X̄_{l−1}.
+/// item (node, channels), group: instance.
 template <class Equation, class Family, class S>
 struct EquationBackward {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -207,7 +207,7 @@ struct EquationBackward {
 };
 
 /// Partial sums of the derivatives of the equation's rates, and of b. item (chunk of nodes, i, c), whose sums of all of
-/// these lie d' f numbers apart; group: run. SumGradients adds up the channels c of rates, and the coordinates i of b, which
+/// these lie d' f values apart; group: run. SumGradients adds up the channels c of rates, and the coordinates i of b, which
 /// are therefore innermost.
 template <class Equation, class S>
 struct EquationSums {
@@ -251,8 +251,8 @@ struct NoLayerBelow {
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void go_on(const At&, Bar&) const {}
 };
 
-/// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, the derivative of X̃, S W̄ + what it gets without Δ, through the
-/// dropout.
+/// Computes W̄ = L r̄ from r̄, and x̄, the derivative of X̃: S W̄ + what it gets without Δ, through the
+/// dropout. Only the derivatives of learned maps need W̄.
 ///
 /// \tparam Below  go_on(at, x̄) continues with the layer below, at the same node and channels
 /// \tparam Walk   applies Δ, as Diffusion has it
@@ -288,7 +288,7 @@ struct EquationDiffuseBackward : WalkTeam<Walk, S> {
   }
 };
 
-/// From Ȳ: P̄ = (I ⊗ A)ᵀ Ȳ, and x̄ = dropout(P̄ B) + what X gets without Y. item (node, channels), group: instance.
+/// Computes P̄ = (I ⊗ A)ᵀ Ȳ from Ȳ, and x̄ = dropout(P̄ B) + what X gets without Y. item (node, channels), group: instance.
 template <class Equation, class Family, class S>
 struct EquationMixBackward {
   MixBackward<Family, S> mixing;

@@ -1,5 +1,5 @@
 /// \file
-/// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ). Or one that diffuses mixed
+/// BatchLaplacianLayer: a layer with an equation at one value, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ). Or one that diffuses mixed
 /// features, X' = φ(X, Y, Δ Y, X_{l−1}, b; θ) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
 /// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// An equation at a number around a walk over neighbours: its buffers and launches.
+/// An equation at one value around a walk over neighbours: its buffers and launches.
 ///
 /// \tparam View  GraphView or, over hypergraphs, IncidenceView
 template <class Executor, class Family, class S, class View = GraphView<S>>

@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of norms of a batch of runs: y = w ∘ x̂ + b, x̂ = (x − mean(x)) / √(var(x) + ε), and the backward pass (for one
-/// network layers/layer_norm.hpp). Means are taken over a node's numbers; over other sets of numbers: norm_sums.hpp.
+/// network layers/layer_norm.hpp). Means are taken over a node's values; over other sets of values: norm_sums.hpp.
 #pragma once
 
 #include <cmath>
@@ -15,11 +15,11 @@
 
 namespace sheafnn::batch::detail {
 
-/// Numbers with a mean and a deviation in common.
+/// Values with a mean and a deviation in common.
 enum class NormSet {
   node,    ///< of a node (layers/layer_norm.hpp)
   column,  ///< of a column, over all nodes (layers/batch_norm.hpp)
-  matrix   ///< all numbers of an instance (layers/global_norm.hpp)
+  matrix   ///< all values of an instance (layers/global_norm.hpp)
 };
 
 /// mean(x) and 1/√(var(x) + ε) of rows, side by side; a team per row of all instances.
@@ -32,7 +32,7 @@ struct NormMoments {
   S* moments;  ///< 2 per row
   int lanes;
 
-  /// Sums of differences from the row's first number: their mean is of the order of their spread.
+  /// Sums of differences from the row's first value: their mean is of the order of their spread.
   SHEAFNN_HD void part(Index row, Index, int lane, S* sums) const {
     const S* in = x + row * width;
     for (Index c = lane; c < width; c += lanes) {
@@ -62,11 +62,11 @@ struct NormView {
   const S* x;
   const S* moments;
 
-  /// The set of a number in a row, both counted over all instances.
+  /// The set of a value in a row, both counted over all instances.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Index set_of(Index row, Index column) const {
     return set == NormSet::node ? row : set == NormSet::column ? row / nodes * width + column : row / nodes;
   }
-  /// The set of number `item` in an instance.
+  /// The set of element `item` of an instance.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Index set_of_item(Index item, Index instance) const {
     return set_of(instance * nodes + item / width, item % width);
   }
@@ -76,7 +76,7 @@ struct NormView {
   }
 };
 
-/// y, and y after the next layer's dropout; item: number, group: instance.
+/// y, and y after the next layer's dropout; item: element, group: instance.
 template <class S>
 struct NormForward {
   NormView<S> norm;
@@ -123,7 +123,7 @@ struct NormMeans {
   }
 };
 
-/// x̄ = (g − mean(g) − x̂ mean(g ∘ x̂)) / √(var(x) + ε) in the place of ȳ; item: number, group: instance.
+/// x̄ = (g − mean(g) − x̂ mean(g ∘ x̂)) / √(var(x) + ε) in place of ȳ; item: element, group: instance.
 template <class S>
 struct NormBackward {
   NormView<S> norm;
@@ -148,7 +148,7 @@ struct NormProducts {
   RowChunks chunks;
   S* out;
   Index out_run;
-  Divisor both = 2 * norm.width;  ///< numbers of a chunk
+  Divisor both = 2 * norm.width;  ///< values per chunk
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * both; }
 
@@ -159,7 +159,7 @@ struct NormProducts {
     for (Index row = chunks.begin(chunk); row < end; ++row) {
       const S value = bar[(first + row) * width + c];
       sum += k < width ? value * norm.of(norm.set_of(first + row, c)).hat(norm.x[(first + row) * width + c])
-                       : value;  // copies may have 2³¹ numbers together
+                       : value;  // copies may have 2³¹ values together
     }
     out[run * out_run + item] = sum;
   }

@@ -4,7 +4,7 @@
 /// layers/sheaf_diffusion_layer.hpp, layers/sheaf_learner.hpp). Maps are arrays of the caller with one for each column of edges,
 /// matrices row by row.
 ///
-/// Unchecked: positions of parameters, and sizes of arrays behind pointers.
+/// Unchecked: positions of parameters, and sizes of arrays.
 /// Source: math: "The model" (3.6), "Backward pass of one diffusion step".
 #pragma once
 
@@ -66,13 +66,13 @@ struct BackwardColumnMaps {
   }
 };
 
-/// Maps of columns, and behind them edge weights, from what a learner predicts. item: EdgeSide.
+/// Maps of columns, and after them edge weights, from what a learner predicts. item: EdgeSide.
 template <class Family, class S>
 struct PredictColumns {
   Index edges;
   MeanMaps<Family, S> predicted;
   ColumnMaps<Family, S> maps;
-  const S* edge_weight;  ///< null: there are none
+  const S* edge_weight;  ///< null: none
   S *out, *edge_weight_out;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
@@ -82,7 +82,7 @@ struct PredictColumns {
     if (edge_weight != nullptr && at.side == 0) edge_weight_out[at.edge] = edge_weight[at.edge];
   }
 };
-/// From their derivatives to the learner's. item: EdgeSide.
+/// Computes the derivatives of the learner's outputs from the derivatives of the maps. item: EdgeSide.
 template <class Family, class S>
 struct PredictColumnsBackward {
   Index edges;
@@ -181,12 +181,12 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
       Base::table_;
 
  public:
-  /// Positions of parameters beside the layer's own: of maps, and of m edge weights.
+  /// Positions of parameters besides the layer's own: of maps, and of m edge weights.
   static constexpr std::size_t maps = 3, edge_weights = 4;
 
   /// \param parameters  of the layer, declared: A and B where the options have them, then ε
   /// \param at          their places
-  /// \param weighted    are there edge weights?
+  /// \param weighted    do edges have weights?
   /// \throws std::invalid_argument  a graph without nodes; as Array
   DiffusionOperator(Executor& executor, const layers::ParameterTable& parameters,
                     const layers::DiffusionWeights<layers::ParameterSlot>& at,
@@ -308,7 +308,7 @@ class DiffusionOperator : private detail::LayerOperator<Executor, S> {
   bool drop_ = false;
 };
 
-/// A sheaf learner on one graph. From embeddings it predicts the maps of columns and, behind them, m edge weights, where it has some.
+/// A sheaf learner on one graph. From embeddings it predicts the maps of columns and, after them, m edge weights, if it has some.
 ///
 /// \tparam Family  of the maps
 template <class Executor, class Family, class S>

@@ -13,8 +13,8 @@ namespace sheafnn::batch::detail {
 /// hold the derivatives of all applications of Δ, one after another.
 template <class Executor, class S>
 struct LayerScratch {
-  /// Of one layer while the layer below begins, or while sums for the weights of the one are in the first launch of the
-  /// other.
+  /// The arrays of one layer while the layer below begins, or while sums for its weights are in the first launch of the
+  /// layer below.
   struct Side {
     Array<Executor, S> z_bar, r_bar, y_bar, p_bar;
   };
@@ -23,11 +23,11 @@ struct LayerScratch {
   Array<Executor, S> w_bar;
   Array<Executor, S> g, q[2];        ///< of a filter: Z̄, and two cotangents of its terms
   Array<Executor, S> first_bar;      ///< of layers that read X_1: of what the first layer gets
-  Array<Executor, S> before_bar[2];  ///< of layers that read X_{l−1}, with even and odd numbers: its derivative
+  Array<Executor, S> before_bar[2];  ///< of layers that read X_{l−1}, with even and odd indices: its derivative
   Array<Executor, S> segments;       ///< partial sums of high-degree nodes, segments × d' × f per instance
 
   LayerScratch() = default;
-  /// \param training     numbers of a training pass' features, of all instances
+  /// \param training     size of the features of a training pass, over all instances
   /// \param applications  of Δ in a layer
   /// \param first, before  do layers read X_1, X_{l−1}?
   /// \param two          a layer's first launch writes what is still read of the layer above
@@ -49,7 +49,7 @@ struct LayerScratch {
     }
     segments = array(segment_sums);
   }
-  /// Of a layer.
+  /// The side of a layer.
   [[nodiscard]] Side& of(std::uint32_t layer) noexcept { return side[two_sides ? layer % 2 : 0]; }
   [[nodiscard]] const Side& of(std::uint32_t layer) const noexcept { return side[two_sides ? layer % 2 : 0]; }
   /// Where a layer that reads X_{l−1} puts its derivative: it is read before layer l − 2 writes there.

@@ -1,7 +1,7 @@
 /// \file
 /// BatchLayerSetting: what a layer of a batch is made from (for one network LayerSetting, layers/layer_setting.hpp).
 ///
-/// Unchecked: numbers of layers and instances. BatchNetwork and BatchTrainer check their arguments.
+/// Unchecked: indices of layers and instances. BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct BatchLayerSetting {
   PartialSums& sums;
   KlRows& kl_rows;
 
-  /// An array with n × d' × f numbers for each of some instances.
+  /// An array with n × d' × f values for each of some instances.
   [[nodiscard]] Array<Executor, S> features(Index instances) const {
     return Array<Executor, S>(executor, "layers", instances * shape.size());
   }

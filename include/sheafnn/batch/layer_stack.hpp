@@ -1,7 +1,7 @@
 /// \file
 /// BatchLayer: a layer of a batch, of the kinds that a model's LayerKinds have (for one network bsnn/layer_stack.hpp).
 ///
-/// Unchecked: numbers of layers.
+/// Unchecked: indices of layers.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The layer of batches in the place of a network's. Of a kind that has none it is the diffusion layer, so that one message of
+/// The layer of batches in place of a network's. Of a kind that has none it is the diffusion layer, so that one message of
 /// BatchLayer is all that a compiler says.
 template <class Executor, class Kind, class S>
 struct BatchLayerOf {

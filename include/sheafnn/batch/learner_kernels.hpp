@@ -17,7 +17,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// K numbers of each incident pair of each run or instance: number k of pair p at data + run · run_stride + k · entry + p ·
+/// K values of each incident pair of each run or instance: value k of pair p at data + run · run_stride + k · entry + p ·
 /// pair.
 template <class S>
 struct PairArray {
@@ -35,7 +35,7 @@ struct FirstWeight {
   Index begin = 0, rows = 0;
   Divisor columns = 0;  ///< of the pair's inputs and, after them, of the features of its arc
   LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
-  bool whole_pair = false;                           ///< column i multiplies number i of [Z_u ‖ Z_v]
+  bool whole_pair = false;                           ///< column i multiplies entry i of [Z_u ‖ Z_v]
   Index offset = 0;                                  ///< of the matrix in one that has all rows, one after another
 };
 /// At most a mean, a spread and an edge weight, which reads [Z_u ‖ Z_v], whatever mean and spread read.
@@ -46,7 +46,7 @@ struct FirstWeights {
   Divisor entries = 0;  ///< of all matrices
   Divisor inputs = 0;   ///< h
   layers::LearnerColumns<Divisor> pair;
-  Divisor arc_features = 0;  ///< numbers of each arc that are read as well, but for the edge weight
+  Divisor arc_features = 0;  ///< features of each arc that are read as well, apart from the edge weight
 
   [[nodiscard]] SHEAFNN_HD const FirstWeight& of_row(Index r) const {
     int k = 0;
@@ -57,7 +57,7 @@ struct FirstWeights {
   [[nodiscard]] SHEAFNN_HD Index pair_columns(const FirstWeight& w) const {
     return 2 * (w.input == LearnerInput::concatenation ? inputs : pair.channels);
   }
-  /// The column that number i of [Z_u ‖ Z_v] is multiplied with.
+  /// The column that entry i of [Z_u ‖ Z_v] is multiplied with.
   [[nodiscard]] SHEAFNN_HD Index column(const FirstWeight& w, Index i) const {
     return w.whole_pair ? i : pair.column(w.input, i);
   }
@@ -136,7 +136,7 @@ struct ProjectPairs {
   }
 };
 
-/// ELU in place; item: number, group: instance.
+/// ELU in place; item: element, group: instance.
 template <class S>
 struct EluInPlace {
   S* values;
@@ -146,7 +146,7 @@ struct EluInPlace {
     value = layers::elu(value);
   }
 };
-/// bar ∘ ELU′ in place, from ELU's value; item: number, group: instance.
+/// bar ∘ ELU′ in place, from ELU's value; item: element, group: instance.
 template <class S>
 struct EluSlopeInPlace {
   const S* values;
@@ -246,7 +246,7 @@ struct FirstLayerProducts {
   }
 
  private:
-  /// Over the nodes, and the numbers of [Z_u ‖ Z_v] that are multiplied with the column.
+  /// Over the nodes, and the entries of [Z_u ‖ Z_v] that are multiplied with the column.
   [[nodiscard]] SHEAFNN_HD S pair_sum(Index run, const FirstWeight& w, Index row, Index column, Index begin,
                                       Index end) const {
     const Divisor& h = weights.inputs;
@@ -277,7 +277,7 @@ struct FirstLayerProducts {
   }
 };
 
-/// Rows of a matrix of each run: number c of row r at data + run · of_run + r · row + c.
+/// Rows of a matrix of each run: entry c of row r at data + run · of_run + r · row + c.
 template <class S>
 struct RunRows {
   S* data = nullptr;
@@ -295,7 +295,7 @@ struct SumOverPairs {
   using Scalar = S;
   static constexpr int outputs = 1;
   const std::int32_t* offset;  ///< first pair of each row of `out`
-  const std::int32_t* pair;    ///< of a position behind an offset; null: itself
+  const std::int32_t* pair;    ///< the pair at a position of the list; null: the position itself
   const std::int32_t* row_of;  ///< of a pair: its row of `in`; null: itself
   const S* factor;             ///< per row of `out`; null: 1
   RunRows<const S> in;

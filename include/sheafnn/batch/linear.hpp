@@ -9,7 +9,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and
+/// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` values, and
 /// is added by the kernel that reads the product. There may be no b.
 template <class S>
 class BatchLinear {

@@ -31,7 +31,7 @@ struct MapPosteriorView {
   Index kl_stride = 0;  ///< from one group to the next
   S* derivative = nullptr;
 
-  /// The number of an instance's maps of a layer among all.
+  /// The index of an instance's maps of a layer among all.
   [[nodiscard]] SHEAFNN_HD Index place(Index layer, Index instance) const { return layer * instances + instance; }
   [[nodiscard]] SHEAFNN_HD S* derivative_of(Index layer, Index instance, Index map) const {
     return derivative + (place(layer, instance) * kind.count() + map) * Kind::derivative_size;
@@ -81,7 +81,7 @@ struct KeepMapDerivatives {
   View view;
   Index layer;
 
-  /// \param others  derivatives beside R̄
+  /// \param others  derivatives besides R̄
   template <class Map, int D, class... Others>
   SHEAFNN_HD void operator()(const Map& map, Index instance, const SquareMatrix<S, D>& rotation_bar,
                              const Others&... others) const {
@@ -92,8 +92,8 @@ struct KeepMapDerivatives {
   }
 };
 
-/// Computes the derivatives of the learners' numbers, including the KL term, from the derivatives of the maps of all layers
-/// and instances of a group. A team per map, lanes over its samples.
+/// Computes the derivatives of the learners' outputs, including the KL term, from the derivatives of the maps. It sums over all
+/// layers and instances of a group. A team per map, lanes over its samples.
 template <class View, class S>
 struct MapPosteriorBackward {
   using Q = typename View::Q;
@@ -142,7 +142,7 @@ class BatchMapPosterior {
  public:
   using View = MapPosteriorView<Kind, S>;
 
-  /// \param kl      of the first group, the next one's `stride` numbers behind
+  /// \param kl      of the first group; the next group's follows after `stride` values
   /// \param shared  one distribution for all copies of a run
   BatchMapPosterior(Executor& executor, const Kind& kind, Index first_layer, Index layers, bool shared,
                     const BatchSize& batch, S* kl, Index stride)

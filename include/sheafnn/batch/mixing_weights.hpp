@@ -1,5 +1,5 @@
 /// \file
-/// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients. Also what
+/// A and B of a layer of a batch: where they are among the parameters, and the partial sums of their gradients. Also what
 /// the layer makes with them, Y = (I ⊗ A) X̃ Bᵀ.
 #pragma once
 
@@ -40,7 +40,7 @@ class LeftWeights {
   }
 
   [[nodiscard]] bool present() const noexcept { return offset_ >= 0; }
-  /// Of run 0; null: there is none.
+  /// The matrix of run 0; null: none.
   [[nodiscard]] const S* of(const ParameterView<S>& parameters) const noexcept {
     return present() ? parameters.value + offset_ : nullptr;
   }
@@ -87,13 +87,13 @@ class RightWeights {
   }
 
   [[nodiscard]] bool present() const noexcept { return offset_ >= 0; }
-  /// Of run 0; null: there is none.
+  /// The matrix of run 0; null: none.
   [[nodiscard]] const S* of(const ParameterView<S>& parameters) const noexcept {
     return present() ? parameters.value + offset_ : nullptr;
   }
   /// Partial sums of its gradient; nothing without B.
   ///
-  /// \param p_bar, before  rows `stride` numbers apart
+  /// \param p_bar, before  rows `stride` values apart
   [[nodiscard]] Items<RowProducts<S>> products(const Pass& pass, const RowChunks& rows, Index stride,
                                                Index run_size, const ParameterView<S>& parameters, const S* p_bar,
                                                const S* before) const {
@@ -122,7 +122,7 @@ class MixingWeights {
  public:
   /// Neither of them.
   MixingWeights() = default;
-  /// \param beta  the gradients are so many times their partial sums
+  /// \param beta  the gradients are `beta` times their partial sums
   MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer,
                 const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
                 PartialSums& sums, double beta = 1)
@@ -132,7 +132,7 @@ class MixingWeights {
 
   [[nodiscard]] bool has_left() const noexcept { return left_.present(); }
   [[nodiscard]] bool has_right() const noexcept { return right_.present(); }
-  /// Of run 0; null: there is none.
+  /// A of run 0; null: none.
   [[nodiscard]] const S* left(const ParameterView<S>& parameters) const noexcept { return left_.of(parameters); }
   [[nodiscard]] const S* right(const ParameterView<S>& parameters) const noexcept { return right_.of(parameters); }
   /// \param side             has Ȳ and P̄
@@ -152,7 +152,7 @@ class MixingWeights {
   RightWeights<S> right_;
 };
 
-/// A and B of a layer, and its features before it looks at neighbours: X̃, the input after dropout, X̃ Bᵀ and Y.
+/// A and B of a layer, and its features before it reads neighbours: X̃, the input after dropout, X̃ Bᵀ and Y.
 template <class Executor, class S>
 class BatchMixing {
  public:
@@ -217,7 +217,7 @@ class BatchMixing {
             nullptr,
             nullptr};
   }
-  /// From Ȳ of the layer's scratch to P̄ and x̄.
+  /// Computes P̄ and x̄ from Ȳ of the layer's scratch.
   template <class Family, class Call>
   [[nodiscard]] MixBackward<Family, S> backward(const Call& call, S* x_bar) const {
     auto& side = call.scratch.of(number_);

@@ -1,6 +1,6 @@
 /// \file
 /// The walk along arcs: sums over a node's neighbours of their features, multiplied with a block of each edge or as they
-/// are. Kernels that begin with such a sum: diffusion_kernels.hpp, cooperative_kernels.hpp. Features as in
+/// are. Kernels that begin with these sums: diffusion_kernels.hpp, cooperative_kernels.hpp. Features as in
 /// feature_kernels.hpp.
 #pragma once
 
@@ -21,7 +21,7 @@ struct ArcRange {
   std::int32_t first = 0, last = 0, step = 1;
 };
 
-/// Features of an instance at some channels of any node. Whole tiles are counted instead of numbers.
+/// Features of an instance at some channels of any node. Whole tiles are counted instead of values.
 template <bool Whole, class S>
 struct ChannelReader {
   const S* first;                  ///< the channels of the first node
@@ -137,13 +137,13 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, 
   }
 }
 
-/// Adds the numbers of tiles, coordinate by coordinate.
+/// Adds the values of tiles, coordinate by coordinate.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Tile<S> (&tiles)[Size], S* sums) {
   SHEAFNN_UNROLL for (int i = 0; i < Size; ++i)(Tile<S>::load(sums + 4 * i) + tiles[i]).store(sums + 4 * i);
 }
 
-/// The tiles of numbers, coordinate by coordinate.
+/// The tiles of values, coordinate by coordinate.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void unpack(const S* numbers, Tile<S> (&out)[Size]) {
   SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) out[i] = Tile<S>::load(numbers + 4 * i);
@@ -163,7 +163,7 @@ struct ArcSegmentSums {
   int lanes;
 
   struct Place {
-    NodeChannels at;  ///< the segment in the place of the node
+    NodeChannels at;  ///< the segment in place of the node
     ArcRange arcs;
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
@@ -241,7 +241,7 @@ struct NeighbourSums {
   }
 };
 
-/// What kernels with such a sum, or a diffusion, have in common: a team, or a lane alone, per item (node, channels); group:
+/// What kernels with these sums, or a diffusion, have in common: a team, or a lane alone, per item (node, channels); group:
 /// instance. They add finish(place, sums).
 template <class Walk, class S>
 struct WalkTeam {

@@ -1,8 +1,8 @@
 /// \file
 /// BatchNetwork: the networks of a batch of trainings on one graph, in an executor's memory (for one: bsnn/network.hpp). All
-/// passes, but for flow_control.hpp, are one sequence of launches that does not depend on results: it can be recorded and replayed.
+/// passes, except flow_control.hpp's, are one sequence of launches that does not depend on results: it can be recorded and replayed.
 ///
-/// Unchecked, in its steps: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// Unchecked, in its steps: indices of items, runs, instances and lanes, and the sizes of the arrays of pointers and views.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class BatchNetwork<Executor, ModelType>
     }
     parts_.noise = Array<Executor, S>(executor_, "noise", noise);
   }
-  /// Is anything of a model random, beside dropout?
+  /// Is anything of a model random, apart from dropout?
   [[nodiscard]] static bool draws(const Model& model) { return Parts::draws_of(model); }
 
  protected:
@@ -59,7 +59,7 @@ class BatchNetwork<Executor, ModelType>
 
   [[nodiscard]] detail::PartialRows layers_kl() const noexcept { return parts_.kl_of_layers_tree.partial(); }
   [[nodiscard]] bool draws_something() const noexcept { return parts_.draws; }
-  /// Numbers of explicit noise behind the sheaves of a copy; 0 where nothing is random.
+  /// Number of values of explicit noise for the sheaves of a copy; 0 if nothing is random.
   [[nodiscard]] Index noise_of_copy() const {
     if constexpr (sampled) {
       return parts_.sheaf_count * this->pairs() * Model::Posterior::noise_size;
@@ -196,7 +196,7 @@ class BatchNetwork<Executor, ModelType>
                        learner.edge_weight());
   }
 
-  /// From the derivative of the logits to all gradients but for their sums.
+  /// Computes the partial sums of all gradients from the derivative of the logits.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     const std::size_t top = parts_.layers.size() - 1;
     auto* const entered = parts_.enters_last_layer() ? parts_.layers[top].diffusion() : nullptr;
@@ -210,7 +210,7 @@ class BatchNetwork<Executor, ModelType>
                                        entered != nullptr));
   }
 
-  /// From X̄_{L+1}, in x_bar, to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's
+  /// From X̄_{L+1}, in x_bar, computes X̄_l and F̄^l, l = L … 1, then the derivatives of H, Q's parameters and the encoder's
   /// weights.
   ///
   /// \param products  a part that shares the first launch
@@ -310,7 +310,7 @@ class BatchNetwork<Executor, ModelType>
     parts_.second->backward(executor_, parts_.view, bar, first_bar);
     return first_bar;
   }
-  /// Through an encoder, but for its gradient(). Embeddings from outside have none.
+  /// The backward pass through an encoder, without its gradient(). Embeddings from outside have none.
   ///
   /// \param ready  parts that share the first launch
   template <class... Ready>
@@ -319,7 +319,7 @@ class BatchNetwork<Executor, ModelType>
     executor_.launch_together(encoder.before_activation(parts_.runs(), bar), ready...);
     executor_.launch_together(encoder.column_products(bar), encoder.row_products(parts_.view, bar));
   }
-  /// From partial sums to gradients, and the sum of the posterior's KL without a closed form.
+  /// Adds up partial sums to gradients, and the posterior's KL if it has no closed form.
   void sum_gradients(bool closed_form) {
     const auto sums = parts_.partial_sums();
     if constexpr (sampled) {

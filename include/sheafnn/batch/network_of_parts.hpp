@@ -82,7 +82,7 @@ class NetworkOfParts {
   /// Enqueues a training pass: losses, and gradient() of every run.
   ///
   /// \param input_dropout, dropout  does any run drop features, hidden features?
-  /// \throws std::invalid_argument  an estimator that the posterior has not, or a network that only evaluates. Unchecked: the
+  /// \throws std::invalid_argument  an estimator that the posterior does not have, or a network that only evaluates. Unchecked: the
   ///                                runs, which BatchTrainer checks
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
     require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
@@ -100,7 +100,7 @@ class NetworkOfParts {
   /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean probabilities. After
   /// each of the passes comes after(pass).
   ///
-  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
+  /// \param behind  epochs by which the runs' counters are ahead of the evaluated epoch
   /// \throws std::invalid_argument  total not between 1 and 32768
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
@@ -118,7 +118,7 @@ class NetworkOfParts {
     evaluate(total, nothing, behind);
   }
 
-  /// Is anything of a model random, beside dropout?
+  /// Is anything of a model random, apart from dropout?
   [[nodiscard]] static constexpr bool draws(const Model&) noexcept { return Model::bayesian; }
 
  protected:
@@ -126,13 +126,13 @@ class NetworkOfParts {
   static constexpr bool takes_embeddings = false;
   /// Do layers drop anything?
   static constexpr bool drops = true;
-  /// Has diffuse() a third argument, whether it also sums up the posterior's KL?
+  /// Does diffuse() have a third argument, whether it also sums up the posterior's KL?
   static constexpr bool sums_kl_in_passes = false;
   /// What the encoder and the partial sums lack of the gradients.
   static constexpr void sum_more_gradients() noexcept {}
   /// KL terms of variables that layers draw.
   [[nodiscard]] static PartialRows layers_kl() noexcept { return {}; }
-  /// Is anything of these networks random, beside dropout?
+  /// Is anything of these networks random, apart from dropout?
   [[nodiscard]] static constexpr bool draws_something() noexcept { return Model::bayesian; }
   /// \throws std::invalid_argument  explicit noise for fewer copies than a pass draws
   static constexpr void check_noise(Index) noexcept {}
@@ -149,33 +149,33 @@ class NetworkOfParts {
       return network().diffuse(pass, drop);
     }
   }
-  /// What the output reads: X_{L+1} behind the hidden layers of the readout.
+  /// What the output reads: X_{L+1} after the hidden layers of the readout.
   [[nodiscard]] const S* read_out(const Pass& pass, const S* x) {
     if constexpr (hidden_layers) return parts_.hidden_readout.forward(executor_, pass, parts_.view, x);
     return x;
   }
-  /// From the derivative of the logits to X̄_{L+1} in x_bar.
+  /// Computes X̄_{L+1}, in x_bar, from the derivative of the logits.
   void read_out_backward(const Pass& pass) {
     S *const x_bar = parts_.x_bar.data(), *read_bar = x_bar;
     if constexpr (hidden_layers) read_bar = parts_.hidden_readout.output_bar(x_bar);
     parts_.output->backward(executor_, pass, parts_.view, read_bar);
     if constexpr (hidden_layers) parts_.hidden_readout.backward(executor_, pass, parts_.view, x_bar);
   }
-  /// From the derivative of the logits to all gradients but for their sums.
+  /// Computes the partial sums of all gradients from the derivative of the logits.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     read_out_backward(pass);
     S* bar =
         network().diffuse_backward(pass, closed_form, drop, parts_.output->weight_products(pass, parts_.view));
     parts_.encoder->backward(executor_, parts_.view, bar);
   }
-  /// From KL per distribution to its sum.
+  /// Adds up the KL of all distributions.
   void sum_kl() {
     if constexpr (Model::bayesian) {
       executor_.launch_together(parts_.kl_tree.begin(parts_.kl_of_pairs()));
       parts_.kl_tree.finish(executor_);
     }
   }
-  /// From partial sums to gradients, and the sum of KL.
+  /// Adds up partial sums to gradients, and the KL.
   void sum_gradients(bool /*closed_form*/) {
     const auto sums = parts_.partial_sums();
     if constexpr (Model::bayesian) {

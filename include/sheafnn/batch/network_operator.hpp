@@ -43,7 +43,7 @@ class NetworkOperator : private BatchNetwork<Executor, Model> {
                   const NodeFeatures& features)
       : NetworkOperator(executor, model, graph, features, NoTargets(graph.node_count())) {}
 
-  /// Numbers of a node that forward() gives from embeddings.
+  /// Values per node that forward() returns for embeddings.
   [[nodiscard]] Index row() const noexcept requires takes_embeddings { return parts_.shape.row(); }
 
   /// The next pass reads a parameter from there, in the user-visible shape. Unchecked: the id, the size of the array.
@@ -76,7 +76,7 @@ class NetworkOperator : private BatchNetwork<Executor, Model> {
   /// \param kl_bar         the derivative of the KL term; null: 0
   /// \param embedding_bar  n × h, overwritten, after a pass from embeddings; null: not wanted
   void backward(const S* outputs_bar, const S* kl_bar, S* embedding_bar = nullptr) {
-    if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings are there
+    if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings have been set
     executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.common->runs.data()});
     if (outside_ == nullptr) {
       parts_.output->set_bar(executor_, pass_, outputs_bar);

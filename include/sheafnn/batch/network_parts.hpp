@@ -30,7 +30,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// (1 + i) H or H; item: number of H, group: run.
+/// (1 + i) H or H; item: element of H, group: run.
 template <class S>
 struct StartComplex {
   const S* in;
@@ -46,7 +46,7 @@ struct StartComplex {
     to[channels] = imaginary ? value : S(0);
   }
 };
-/// H̄, the sum over copies; item: number of H, group: run.
+/// H̄, the sum over copies; item: element of H, group: run.
 template <class S>
 struct StartComplexBackward {
   const S* bar;
@@ -104,8 +104,8 @@ namespace sheafnn::batch {
 
 namespace detail {
 
-/// What stands between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
-/// options(model), the options of a SheafModel with such layers. It has layout(model) where model.layout() is no
+/// The layers between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
+/// options(model), the options of a SheafModel with such layers. It has layout(model) if model.layout() is not a
 /// ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};
@@ -121,6 +121,7 @@ concept LayeredModel = requires {
   typename ModelLayers<Executor, Model>::Layer;
 };
 
+/// The parts of a batch of networks of a LayeredModel; see the file comment.
 template <class Executor, LayeredModel<Executor> Model>
 struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkArrays<Executor, Model>> {
   using Base = PartsOfNetwork<Executor, typename Model::Scalar, NetworkArrays<Executor, Model>>;
@@ -141,7 +142,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
   /// Does every layer compute its sheaf from its own input?
   static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family> && !given;
 
-  /// Is anything of a model random, beside dropout?
+  /// Is anything of a model random, apart from dropout?
   [[nodiscard]] static bool draws_of(const Model& model) {
     if constexpr (requires { Layer::draws(model); }) {
       return sampled || Layer::draws(model);
@@ -181,7 +182,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
 
   ModelOptions options;
   ModelLayout layout;
-  bool draws;             ///< is anything random, beside dropout?
+  bool draws;             ///< is anything random, apart from dropout?
   BatchGraphType& graph;  ///< common->graph
   FeatureShape<S> shape;
   Index sheaf_count;
@@ -258,7 +259,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
             kl_of_layers.data(),
             kl_rows.count()};
   }
-  /// Does layer l read X_{l−1}? False behind the last layer.
+  /// Does layer l read X_{l−1}? False after the last layer.
   [[nodiscard]] bool reads_before(std::size_t l) {
     if constexpr (Layer::reads_before) {
       return l < layers.size() && layers[l].with([]<class Own>(const Own&) { return Own::reads_before; });
@@ -285,7 +286,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
       if (reads.maps) sheaf.clear_gradient(executor);
     }
   }
-  /// From x̄ of the first layer in all copies to the derivative of the embeddings of each run.
+  /// Computes the derivative of the embeddings of each run from x̄ of the first layer in all copies.
   [[nodiscard]] S* embedding_bar_of(Executor& executor, const Pass& pass) {
     if (start) return start->backward(executor, pass, x_bar.data());
     return pass.copies > 1 ? embedding_bar.data() : x_bar.data();
@@ -298,7 +299,7 @@ struct NetworkParts : PartsOfNetwork<Executor, typename Model::Scalar, NetworkAr
     }
   }
 
-  /// Of models that sample.
+  /// Models that sample have one.
   std::optional<typename PosteriorOf<Executor, Model, sampled, View>::type> posterior;
 
  private:

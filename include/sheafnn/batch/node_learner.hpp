@@ -1,6 +1,6 @@
 /// \file
 /// BatchNodeLearner: the two learners of node maps of a batch of runs. Each is ReLU(X W₁ + b₁) W₂ + b₂ (mlp) or
-/// convolutions. Between these are a norm of all numbers and ReLU (sage), or GELU and dropout (sage-projected). For one
+/// convolutions. Between these are a norm of all values and ReLU (sage), or GELU and dropout (sage-projected). For one
 /// network: layers/node_learner.hpp.
 #pragma once
 
@@ -36,7 +36,7 @@ struct LearnerDropout {
     return ElementDropout<S>(pass.stream(run, Purpose::learner_dropout, number, instance), rule)(item, value);
   }
 };
-/// out = dropout(GELU(z)); item: number, group: instance.
+/// out = dropout(GELU(z)); item: element, group: instance.
 template <class S>
 struct GeluDropout {
   LearnerDropout dropout;
@@ -84,15 +84,15 @@ struct NodeLearnerScratch {
   }
 };
 
-/// Buffers and passes of one pair of all runs. It reads n × h numbers of each instance of a pass: of each copy, or one copy
-/// that stands for all.
+/// Buffers and passes of one pair of all runs. It reads n × h values of each instance of a pass: of each copy, or one copy
+/// that serves all.
 template <class Executor, class S>
 class BatchNodeLearner {
  public:
   using Scratch = NodeLearnerScratch<Executor, S>;
 
   /// \param dropout  rate between convolutions
-  /// \param layer    number of the layer; 0 of a pair for all layers
+  /// \param layer    index of the layer; 0 for a pair for all layers
   BatchNodeLearner(Executor& executor, const ArcViews<S>& arcs,
                    const std::array<layers::NodeLearnerWeights<layers::ParameterSlot>, 2>& at,
                    const layers::NodeLearnerOptions& options, double dropout, Index layer,

@@ -15,7 +15,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The maps of one node, a row of numbers: T and S row by row, each padded. Then follow, for both sides, a and b, the diagonals
+/// The maps of one node, a row of values: T and S row by row, each padded. Then follow, for both sides, a and b, the diagonals
 /// of the operators, τ and σ, log τ and log σ.
 template <int D, class S>
 class NodeMapRow {
@@ -113,7 +113,7 @@ struct NodeSide {
       : node(item < nodes ? item : item - nodes), side(item < nodes ? 0 : 1) {}
 };
 
-/// The numbers that two learners predict, `size` per node and group, and their derivatives. A group is a run, or one of its
+/// The raw values that two learners predict, `size` per node and group, and their derivatives. A group is a run, or one of its
 /// copies.
 template <class S>
 struct RawNodeMaps {
@@ -131,7 +131,7 @@ struct RawNodeMaps {
   [[nodiscard]] SHEAFNN_HD S* bar_of(const NodeSide& at, Index group) const {
     return bar[at.side] + (group * nodes + at.node) * size;
   }
-  /// Adds the bias. \returns the numbers
+  /// Adds the bias. \returns the raw values
   SHEAFNN_HD S* complete(const NodeSide& at, Index group) const {
     S* values = of(at, group);
     const S* own = bias[at.side] + group / copies * parameter_stride;
@@ -154,7 +154,7 @@ struct PredictNodeMaps {
     maps.store(run, at.node, at.side, rotation, maps.conformal ? values[rotation::rotation_parameters<D>] : S(0));
   }
 };
-/// What follows NodeMapGradient where learners predict the maps: the derivatives of their numbers.
+/// What follows NodeMapGradient where learners predict the maps: the derivatives of the raw values.
 template <int D, class S>
 struct PredictionGradient {
   RawNodeMaps<S> raw;

@@ -24,11 +24,11 @@ struct NormSums {
   [[nodiscard]] SHEAFNN_HD Index sets() const noexcept {
     return norm.set == NormSet::column ? Index{norm.width} : Index{1};
   }
-  /// Numbers of a set.
+  /// Values per set.
   [[nodiscard]] SHEAFNN_HD double size() const noexcept {
     return static_cast<double>(norm.nodes * (norm.set == NormSet::column ? Index{1} : Index{norm.width}));
   }
-  /// A number of a set, which is of the order of the others.
+  /// A value of a set, which is of the order of the others.
   [[nodiscard]] SHEAFNN_HD S first(Index instance, Index column) const {
     return norm.x[instance * norm.nodes * norm.width + (norm.set == NormSet::column ? column : 0)];
   }
@@ -36,7 +36,7 @@ struct NormSums {
   [[nodiscard]] SHEAFNN_HD double* place(Index item, Index instance) const {
     return sums + 2 * (instance * items + item);
   }
-  /// Writes the sums of an item. \param add  add(index, sums): what a number adds to both
+  /// Writes the sums of an item. \param add  add(index, sums): what a value adds to both
   template <class Add>
   SHEAFNN_HD void write(Index item, Index instance, const Add& add) const {
     const Index chunk = item / norm.width, end = chunks.end(chunk);
@@ -60,7 +60,7 @@ struct NormSums {
   }
 };
 
-/// Sums of differences from the first number of a set, whose mean is of the order of their spread, and of their squares.
+/// Sums of differences from the first value of a set, whose mean is of the order of their spread, and of their squares.
 /// item: (chunk, column), group: instance.
 template <class S>
 struct NormDifferences {

@@ -1,7 +1,7 @@
 /// \file
 /// Kernels of NetworkOperator: parameters and gradients from and to arrays of the caller, the record of its run, the KL term.
 ///
-/// Unchecked: sizes of arrays behind pointers.
+/// Unchecked: sizes of arrays.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct VisibleParameter {
   }
 };
 
-/// Copies parameters between arrays of the caller and `all`. item: number of a parameter; group: parameter.
+/// Copies parameters between arrays of the caller and `all`. item: element of a parameter; group: parameter.
 template <class S>
 struct CopyParameters {
   static constexpr Index most = 16;  ///< parameters of a launch, which takes them by value
@@ -58,7 +58,7 @@ struct CopyParameters {
     }
   }
 };
-/// Enqueues the copies, as few launches as they take.
+/// Enqueues the copies in as few launches as possible.
 template <class Executor, class S>
 void copy_parameters(Executor& executor, const std::vector<VisibleParameter<S>>& parameters, S* all, bool out) {
   for (std::size_t first = 0; first < parameters.size(); first += CopyParameters<S>::most) {

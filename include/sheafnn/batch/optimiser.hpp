@@ -46,7 +46,7 @@ struct Progress {
 [[nodiscard]] SHEAFNN_HD inline double kl_weight_of(const Run& run, Index epoch, bool weighs_kl) {
   return weighs_kl ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
 }
-/// Writes what the passes of an epoch read of a run: its number and λ.
+/// Writes what the passes of an epoch read of a run: its epoch and λ.
 SHEAFNN_HD inline void begin_passes(Index epoch, bool weighs_kl, Run& run) {
   run.epoch = static_cast<std::uint32_t>(epoch);
   run.kl_weight = kl_weight_of(run, epoch, weighs_kl);
@@ -154,7 +154,7 @@ struct EndEpoch {
   PartialRows evaluation;
   const std::int32_t* failed;
   Index tensors;
-  EpochReport* history;  ///< `window` per run: epoch t stands at t mod window
+  EpochReport* history;  ///< `window` per run: epoch t is at t mod window
   Index window;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
@@ -211,7 +211,7 @@ struct EndEpoch {
   }
 };
 
-/// Keeps parameters and predictions of an epoch that is the best so far; item: number of either, group: run.
+/// Keeps parameters and predictions of an epoch that is the best so far; item: element of either, group: run.
 template <class S>
 struct KeepBest {
   const Progress* progress;

@@ -32,7 +32,9 @@ struct NodeTargetLists {
 
 namespace detail {
 
-/// Of n nodes and C classes. \throws std::invalid_argument  another number of them, or a label or weight out of range
+/// Checks targets for n nodes and C classes.
+///
+/// \throws std::invalid_argument  another number of either, or a label or weight out of range
 inline void check(const NodeTargetLists& targets, Index nodes, Index classes) {
   using sheafnn::detail::concat;
   require_size(targets.labels, nodes, "labels");
@@ -84,11 +86,11 @@ class BatchOutput {
     }
   }
 
-  /// Of the last pass, n × C per instance.
+  /// The log-probabilities of the last pass, n × C per instance.
   [[nodiscard]] const Array<Executor, S>& log_probabilities() const noexcept { return logits_; }
   /// Mean negative log-likelihood of the training nodes.
   [[nodiscard]] const ColumnTree<Executor, double>& nll() const noexcept { return nll_tree_; }
-  /// Of the last evaluation: mean probabilities, n × C per run, and n × evaluation_columns per run.
+  /// The last evaluation's mean probabilities, n × C per run, and its sums, n × evaluation_columns per run.
   [[nodiscard]] const Array<Executor, double>& probabilities() const noexcept { return probability_; }
   [[nodiscard]] const Array<Executor, double>& report() const noexcept { return report_; }
 
@@ -159,7 +161,7 @@ class BatchOutput {
   /// Evaluates `total` samples, as many at a time as fit: their logits without bias by forward(pass), log-probabilities and
   /// the mean over all; then after(pass). With the last pass also report().
   ///
-  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
+  /// \param behind  epochs by which the runs' counters are ahead of the evaluated epoch
   template <class Forward, class After>
   void evaluate(Executor& executor, const Run* runs, const ParameterView<S>& parameters, const BatchSize& batch,
                 Index total, std::uint32_t behind, const Forward& forward, const After& after) {

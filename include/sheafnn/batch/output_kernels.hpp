@@ -64,7 +64,7 @@ struct OutputRows {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S* row_of(Index u, Index instance) const {
     return logits + (instance * targets.nodes + u) * targets.classes;
   }
-  /// The log-probabilities of a node, in the place of its logits: of row_of(), or of a copy of at most Max of them.
+  /// The log-probabilities of a node, in place of its logits: of row_of(), or of a copy of at most Max of them.
   template <int Max>
   SHEAFNN_HD SHEAFNN_INLINE void normalise(S* row, Index run) const {
     log_softmax_in_place<Max>(row, bias + run * parameter_stride, targets.classes);

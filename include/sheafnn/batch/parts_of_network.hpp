@@ -23,7 +23,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The graphs of an executor in the place of the host's.
+/// The graphs of an executor in place of the host's.
 template <class Executor, class S, class GraphType>
 struct GraphArrays {
   using type = BatchGraph<Executor, S>;

@@ -16,10 +16,11 @@
 
 namespace sheafnn::batch::detail {
 
+/// The filter of all runs; see the file comment.
 template <class Executor, class S>
 class BatchFilter {
  public:
-  /// None.
+  /// No filter.
   BatchFilter() = default;
   /// \param shape  of the features; makes room for the partial sums of all layers
   BatchFilter(Executor& executor, const PolynomialOptions& options, const ModelLayout& layout,
@@ -93,7 +94,7 @@ class BatchFilter {
                                      parameters.arena_stride};
     return {products.items(), pass.runs, products};
   }
-  /// From the sums w̄, which are in the place of θ̄, to θ̄.
+  /// Replaces the sums w̄ by θ̄.
   void finish_gradient(Executor& executor, const ParameterView<S>& parameters) const {
     if (!active() || !(softmax() || jacobian_.size() > 0)) return;
     executor.launch(1, runs_,

@@ -158,7 +158,7 @@ struct FilterForward : DiffusionTeam<Family, S> {
   }
 };
 
-/// Ū_k = c_k q_{k+1}, less (α/λ_max) G for k = 0, and r̄_k = S Ū_k, at one node and some channels.
+/// Ū_k = c_k q_{k+1}, minus (α/λ_max) G for k = 0, and r̄_k = S Ū_k, at one node and some channels.
 template <class Family, class S>
 struct FilterCotangent {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -171,7 +171,7 @@ struct FilterCotangent {
   S slope;  ///< c_k
   S *u_bar, *r_bar;
 
-  /// \param q, g  q_{k+1} and G, numbers of the coordinates
+  /// \param q, g  q_{k+1} and G, values of the coordinates
   SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Tile<S>* q,
                                        const Tile<S>* g) const {
     const S start = k == 0 ? -weights.skip(run) * weights.inverse_bound : S(0);

@@ -44,7 +44,7 @@ class BatchFilterLayer {
   [[nodiscard]] Index stride() const noexcept { return stride_; }
 
   /// \param output  of the layer
-  /// \param y       stays in place until the gradients are there
+  /// \param y       stays in place until the gradients are computed
   void forward(Executor& executor, const Pass& pass, const SheafRange& range, const SheafView<Family, S>& sheaf,
                const LayerOutput<S>& output, const S* y, LayerScratch<Executor, S>& scratch) {
     const bool keep = pass.keeps();
@@ -71,7 +71,7 @@ class BatchFilterLayer {
     }
   }
 
-  /// From the derivative of X' to Ȳ in scratch.y_bar, G in scratch.g, and for every application of Δ Ū_k, r̄_k and
+  /// Computes from the derivative of X': Ȳ in scratch.y_bar, G in scratch.g, and for every application of Δ Ū_k, r̄_k and
   /// W̄_k in scratch.z_bar, r_bar and w_bar, stride() apart.
   ///
   /// \param ready  parts that share the first launch

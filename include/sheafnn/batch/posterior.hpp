@@ -65,7 +65,7 @@ class BatchPosterior {
     }
   }
 
-  /// From the derivatives of the blocks of `sheaves` sheaves of each instance to the learner's raw_bar().
+  /// Computes the learner's raw_bar() from the derivatives of the blocks of `sheaves` sheaves of each instance.
   ///
   /// \param closed_form  the KL term's; otherwise KL per pair is estimated from the maps drawn
   /// \param noise        explicit noise that the maps were drawn with, or null

@@ -14,7 +14,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Bᵀ of all layers, so that neighbouring channels read neighbouring numbers; item (layer, k, c), group: run.
+/// Bᵀ of all layers, so that neighbouring channels read neighbouring values; item (layer, k, c), group: run.
 template <class S>
 struct TransposeRight {
   static constexpr int max_layers = 64;
@@ -33,7 +33,7 @@ struct TransposeRight {
 };
 
 /// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run. In the place of a layer without
-/// B there are f² numbers that nobody reads.
+/// B there are f² values that nobody reads.
 template <class Executor, class S>
 class RightTransposes {
  public:

@@ -2,7 +2,7 @@
 /// What distinguishes the trainings of a batch: Run, one record per training in the memory of the executor, and
 /// dropout as kernels apply it.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// Unchecked: indices of items, runs, instances and lanes, and the sizes of the arrays of pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
@@ -44,7 +44,7 @@ class ElementDropout {
   SHEAFNN_HD ElementDropout(const Stream& stream, const DropoutRule& rule)
       : stream_(stream), threshold_(rule.threshold), scale_(static_cast<S>(rule.scale)) {}
 
-  /// What becomes of the value of an element below 2³¹. A Philox block decides eight elements, 16 apart: the last block
+  /// What becomes of the value of an element below 2³¹. A Philox block covers eight elements, 16 apart: the last block
   /// is remembered, because the next coordinate of the same channel is often among them.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S operator()(Index element, S value) {
     return keeps(element) ? value * scale_ : S(0);
@@ -60,7 +60,7 @@ class ElementDropout {
     return sheafnn::detail::half_keeps(words_, static_cast<int>(e % block / 16), threshold_);
   }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S scale() const { return scale_; }
-  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides;
+  /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` covers;
   /// `values` are the values of all elements.
   template <class Use>
   SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {
@@ -117,7 +117,7 @@ enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node
 
 namespace detail {
 
-/// Numbers of a node that a layer computes.
+/// Values per node that a layer computes.
 template <class Model>
 [[nodiscard]] Index layer_width(const Model& model) {
   if constexpr (requires { layers::parts_of(model.options().layer); }) {
@@ -169,7 +169,7 @@ struct Pass {
   Divisor copies = 1;
   bool training = false;
   std::uint32_t first_sample = 0;  ///< number of copy 0 in the addresses of random numbers
-  std::uint32_t behind = 0;        ///< the pass belongs to the epoch so many before the runs'
+  std::uint32_t behind = 0;        ///< number of epochs by which the pass is before the runs'
   bool keep = false;               ///< a backward pass may follow an evaluation, too
 
   /// May a backward pass follow?

@@ -45,7 +45,7 @@ struct AddMean : RowTeam<S> {
     store_stalk(diffusion.shape, place.at, value, z);
   }
 };
-/// out = Z̄ / deg⁻; item: number, group: instance.
+/// out = Z̄ / deg⁻; item: element, group: instance.
 template <class S>
 struct ShareRows {
   const S* degree;
@@ -121,7 +121,7 @@ class BatchSage {
 
   [[nodiscard]] S* output() noexcept { return z_.data(); }
   [[nodiscard]] const S* bias(const ParameterView<S>& parameters) const noexcept { return self_.bias(parameters); }
-  /// Numbers of Z of an instance.
+  /// The size of Z of an instance.
   [[nodiscard]] Index size() const noexcept { return shape_.size(); }
 
   /// \param x  n × inputs per instance; stays in place until backward()

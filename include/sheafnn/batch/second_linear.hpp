@@ -8,7 +8,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Adds a bias to rows of features; item: number, group: run.
+/// Adds a bias to rows of features; item: element, group: run.
 template <class S>
 struct AddBias {
   const S* bias;

@@ -61,6 +61,7 @@ struct IncidentPair {
   explicit SHEAFNN_HD IncidentPair(Index item) : number(item) {}
   [[nodiscard]] SHEAFNN_HD Index pair(Index) const { return number; }
 };
+/// The items of kernels over the maps of a view: sides of the edges of a graph, or incident pairs of a hypergraph.
 template <class View>
 struct SideOf {
   using type = EdgeSide;
@@ -148,7 +149,7 @@ template <class S>
   return kernels::edge_logit_bar(weight_bar, own, other);
 }
 
-/// From the derivatives of the blocks of all sheaves of a run to the raw outputs', KL term included.
+/// Computes the derivatives of raw outputs, KL term included, from the derivatives of the blocks of all sheaves of a run.
 /// A team per EdgeSide, or IncidentPair, lanes over its sheaves; group: run.
 template <class Q, class S, class View = GraphView<S>>
 struct BackwardSampledEdges {

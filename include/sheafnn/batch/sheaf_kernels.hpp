@@ -3,7 +3,7 @@
 /// Laplacian made of them; backward: sheaf_backward_kernels.hpp. They call the functions that the CPU networks run
 /// on packs: posterior/, sheaf/family.hpp, sheaf/normalisation.hpp.
 ///
-/// A sheaf's numbers: maps per incident pair, entry by entry. Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node are whole
+/// The arrays of a sheaf: maps per incident pair, entry by entry. Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node are whole
 /// blocks, padded rows (tile.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
 #pragma once
 
@@ -35,7 +35,7 @@ struct SheafRange {
   }
 };
 
-/// Numbers from one block to the next.
+/// Distance from one block to the next, in values.
 template <class Family>
 struct BlockRows {
   static constexpr int gram = padded(sheaf::BlockSizes<Family>::gram),
@@ -80,7 +80,7 @@ struct SheafView {
   }
 };
 
-/// K numbers in a row, as a block.
+/// K values in a row, as a block.
 template <class Block, class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Block load_block(const S* numbers) {
   Block r;
@@ -119,7 +119,7 @@ struct StoredMaps {
   }
 };
 
-/// Of distributions without a given centre: what is drawn is the map (for one network layers/given_lanes.hpp).
+/// The centre of distributions without a given one: what is drawn is the map (for one network layers/given_lanes.hpp).
 template <class Q, class S>
 struct CentreMaps {
   template <class Map>

@@ -115,7 +115,7 @@ class BatchSheafLearner {
     }
   }
 
-  /// From now on all runs read the same embeddings, n × h.
+  /// Makes all runs read the same embeddings, n × h, from now on.
   void share_input() noexcept { shared_ = true; }
 
   // All arrays belong to the instances of the last project().
@@ -202,7 +202,7 @@ class BatchSheafLearner {
     }
   }
 
-  /// From raw_bar() and edge_logit_bar() to the embeddings' derivative; then first_products() is to be launched.
+  /// Computes the embeddings' derivative from raw_bar() and edge_logit_bar(); first_products() must be launched after it.
   ///
   /// \param z_bar   n × h per instance; overwritten, or added to when `add`; null: not wanted
   /// \param others  parts that share a launch; they must not touch z_bar
@@ -262,9 +262,9 @@ class BatchSheafLearner {
   }
 
  private:
-  /// Of the last project().
+  /// The instances of the last project().
   [[nodiscard]] Index instances() const noexcept { return runs_ * copies_; }
-  /// From the embeddings of one run to the next.
+  /// Distance from the embeddings of one run to the embeddings of the next.
   [[nodiscard]] Index input_run() const noexcept { return shared_ ? 0 : copies_ * graph_.nodes * inputs_; }
   /// W_b z̄_e of every hyperedge, or derivatives.
   [[nodiscard]] RunRows<S> of_hyperedges() noexcept {
@@ -289,8 +289,8 @@ class BatchSheafLearner {
     Index parameter, rows, input, column, sums;
   };
 
-  /// Numbers from one pair's derivatives of raw outputs to the next's: they are gathered pair by pair, in whole tiles
-  /// where no product reads them.
+  /// Distance between two pairs' derivatives of raw outputs, in values. They are gathered pair by pair, in whole tiles if no
+  /// product reads them.
   [[nodiscard]] Index bar_row() const noexcept { return projects_raw() ? (outputs_ + 3) / 4 * 4 : outputs_; }
   /// Projected raw outputs lie entry by entry; matrix products need them pair by pair.
   [[nodiscard]] PairArray<S> pairs_of(S* data, Index count) const noexcept {
@@ -343,7 +343,7 @@ class BatchSheafLearner {
   View graph_{};
   S factor_ = S(1);  ///< of the first layer's weights
   Index inputs_ = 0, outputs_ = 0, width_ = 0, hidden_layers_ = 0, first_outputs_ = 0, runs_ = 0, copies_ = 1;
-  Index hidden_layer_ = 0;  ///< numbers of a hidden layer of all instances
+  Index hidden_layer_ = 0;  ///< size of a hidden layer of all instances
   bool shared_ = false;     ///< do all runs read the same embeddings?
   FirstWeights first_;
   std::optional<BatchSparseProduct<Executor, S>> table_;  ///< in place of all weights

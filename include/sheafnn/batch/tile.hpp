@@ -1,8 +1,8 @@
 /// \file
-/// Tiles of four numbers, which a thread reads, computes and writes side by side, and rows of numbers that it reads and
+/// Tiles of four values, which a thread reads, computes and writes side by side, and rows of values that it reads and
 /// writes whole. Loads have 16 bytes instead of 4.
 ///
-/// Unchecked: pointers and numbers; those that are read or written whole must be aligned to 16 bytes, as arrays of
+/// Unchecked: pointers and indices; those that are read or written whole must be aligned to 16 bytes, as arrays of
 /// executors are.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace sheafnn::batch::detail {
 using sheafnn::detail::load_aligned, sheafnn::detail::load_some, sheafnn::detail::store_aligned,
     sheafnn::detail::store_some;
 
-/// Four channels of features, or four numbers of a row; behaves like one number. S = float or double.
+/// Four channels of features, or four values of a row; behaves like a scalar. S = float or double.
 template <class S>
 using Tile = math::Pack<S, 4>;
 
@@ -71,10 +71,10 @@ template <class S>
   return reinterpret_cast<const S*>(reinterpret_cast<const Tile<S>*>(numbers) + number);
 }
 
-/// Numbers from one row of `size` numbers to the next: rows of three and more begin at multiples of 16 bytes.
+/// Distance from one row of `size` values to the next: rows of three and more begin at multiples of 16 bytes.
 [[nodiscard]] constexpr int padded(int size) { return size < 3 ? size : (size + 3) / 4 * 4; }
 
-/// The numbers of such a row.
+/// Reads the values of such a row.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_row(const S* row, S* out) {
   if constexpr (Size < 3) {
@@ -88,7 +88,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_row(const S* row, S* out) {
     }
   }
 }
-/// The numbers of row `number` of such rows. Rows are counted in tiles, in 32 bits.
+/// The values of row `number` of such rows. Rows are counted in tiles, in 32 bits.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_numbered_row(const S* rows, std::uint32_t number, S* out) {
   if constexpr (Size < 3) {
@@ -98,7 +98,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_numbered_row(const S* rows, std::uint
     load_row<Size>(tile_at(rows, number * static_cast<std::uint32_t>(padded(Size) / 4)), out);
   }
 }
-/// Writes them; what is behind them up to the next row becomes 0.
+/// Writes the values of such a row; its padding becomes 0.
 template <int Size, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_row(const S* numbers, S* row) {
   if constexpr (Size < 3) {

@@ -31,8 +31,8 @@ namespace sheafnn::batch {
 
 /// When the evaluation of an epoch runs. Results are the same.
 enum class EvaluationOrder {
-  automatic,  ///< beside the next training pass on small graphs
-  beside,     ///< beside the next training pass, with arrays of its own
+  automatic,  ///< during the next training pass on small graphs
+  beside,     ///< during the next training pass, with arrays of its own
   in_turn     ///< before the next training pass
 };
 
@@ -193,7 +193,7 @@ class BatchTrainer {
     network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout),
                         trainings_.front().options.kl_estimator);
   }
-  /// Of the epoch whose step was the last one: evaluates, reports, and keeps what is the best so far.
+  /// Ends the epoch of the last step: evaluates, reports, and keeps the best parameters so far.
   void end_epoch(Network& network) {
     network.evaluate(trainings_.front().options.samples, 1);
     const detail::BatchOutput<Executor, S>& output = network.output();
@@ -217,13 +217,13 @@ class BatchTrainer {
     }
   }
   [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
-  /// Has the objective a KL term?
+  /// Does the objective have a KL term?
   [[nodiscard]] bool weighs_kl() const { return Model::bayesian || Network::draws(first_); }
   /// How many samples passes draw.
   [[nodiscard]] Index samples(Index TrainOptions::*count) const {
     return Network::draws(first_) ? trainings_.front().options.*count : 1;
   }
-  /// Does a device have room for an evaluation beside a training pass?
+  /// Does a device have room for an evaluation during a training pass?
   [[nodiscard]] bool small(const GraphOf<Model>& graph) const {
     return samples(&TrainOptions::samples) <= detail::samples_at_once(first_, graph, count_);
   }
@@ -344,7 +344,7 @@ class BatchTrainer {
   const Model& first_;
   Index count_;
   bool recordable_;
-  bool beside_;  ///< evaluations run beside training passes, in a network of their own
+  bool beside_;  ///< evaluations run during training passes, in a network of their own
   BatchNetwork<Executor, Model> network_;
   std::optional<BatchNetwork<Executor, Model>> evaluation_;
   detail::BatchAdam<Executor, S> adam_;

@@ -31,7 +31,7 @@ struct Training {
   TrainOptions options = {};  ///< `threads` is not used
 };
 
-/// What became of it.
+/// The outcome of a training.
 struct Outcome {
   TrainResult result;  ///< epoch_seconds and train_seconds: an epoch of the batch, on average; evaluate_seconds: 0
   std::string error;   ///< why it stopped, when it diverged; the model is left as it was
@@ -97,7 +97,7 @@ template <class Model>
   return Classification(data.labels);
 }
 
-/// Have the posteriors of two models the same state (prior, parametrisation)? By ==, or else byte by byte; yes where the
+/// Do the posteriors of two models have the same state (prior, parametrisation)? By ==, or else byte by byte; yes where the
 /// options say all about them.
 template <class Model>
 [[nodiscard]] bool same_posterior(const Model& a, const Model& b) {

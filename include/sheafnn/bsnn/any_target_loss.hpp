@@ -27,19 +27,19 @@ enum class TargetLoss : std::uint8_t {
   gaussian,    ///< numbers with a learned variance: Gaussian
   poisson,     ///< counts: Poisson
   multilabel,  ///< 0 and 1: Multilabel
-  ordinal      ///< numbers of ordered classes, one per node: Ordinal
+  ordinal      ///< ordered classes, one per node: Ordinal
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(TargetLoss) {
   return std::array{"squared", "gaussian", "poisson", "multilabel", "ordinal"};
 }
 
-/// Targets of any loss, n × k numbers with NaN where unknown.
+/// Targets of any loss, n × k values with NaN where unknown.
 struct TargetNumbers {
   std::vector<double> values = {};      ///< n × k, row-major
   Index columns = 1;                    ///< k
   std::vector<double> base_rates = {};  ///< of counts: k positive numbers, or empty: all 1
-  Index classes = 2;                    ///< number K of ordered classes
+  Index classes = 2;                    ///< K, number of ordered classes
 };
 
 /// See the file comment; a NodewiseLoss (loss.hpp) with an uncertain kind. Unchecked: as for Classification (losses.hpp).
@@ -65,7 +65,7 @@ class AnyTargetLoss {
  public:
   static constexpr std::string_view name = "targets";
 
-  /// \throws std::invalid_argument  a number of values that is no multiple of k, or a label other than 0 and 1
+  /// \throws std::invalid_argument  a number of values that is not a multiple of k, or a label other than 0 and 1
   /// \throws std::invalid_argument  an ordered class outside [0, K), several targets of them, or K below 2. The
   ///         loss checks the rest in validate()
   AnyTargetLoss(TargetLoss kind, TargetNumbers targets) : kind_(kind), targets_(std::move(targets)) {
@@ -87,7 +87,7 @@ class AnyTargetLoss {
   AnyTargetLoss(TargetLoss kind, TargetNumbers like, Index nodes)
       : AnyTargetLoss(kind, with_values(std::move(like), nodes)) {}
 
-  // Losses look at the numbers that it owns; a vector that is moved keeps its memory.
+  // Losses view the values that it owns; a vector that is moved keeps its memory.
   AnyTargetLoss(const AnyTargetLoss&) = delete;
   AnyTargetLoss& operator=(const AnyTargetLoss&) = delete;
   AnyTargetLoss(AnyTargetLoss&&) = default;

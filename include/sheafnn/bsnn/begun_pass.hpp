@@ -1,6 +1,6 @@
 /// \file
-/// The steps of a pass as types, for objectives that average over samples and for your own loops. No step can be called
-/// without what the step before it returned.
+/// The steps of a pass as types, for objectives that average over samples and for your own loops. Each step needs the object
+/// that the previous step returned.
 ///
 ///     const auto pass = network.begin({.epoch = epoch, .training = true});    // BegunPass: H and Q(F | H)
 ///     auto backward = pass.begin_backward({.kl_weight = 1e-3, .samples = 2});  // BackwardPass
@@ -11,8 +11,9 @@
 ///     }
 ///     const double kl = backward.finish();   // completes network.gradient()
 ///
-/// All refer to the network, which holds one pass, one sample and one backward pass. The next of its kind ends each of
-/// them; begin() ends all, and add() ends its sample. Whatever has ended throws std::logic_error.
+/// These objects refer to the network, which holds one pass, one sample and one backward pass at a time. A new one ends the
+/// previous one of its kind; begin() ends all three, and add() ends its sample. An object that has ended throws
+/// std::logic_error.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +30,14 @@ namespace detail {
 /// Calls the steps of a network. Networks make it a friend.
 struct PassSteps;
 
-/// Numbers of the last pass, draw and backward pass of a network.
+/// Counts the passes, draws and backward passes of a network; each object of this file remembers its count.
 struct PassNumbers {
   std::uint64_t pass = 0, draw = 0, backward = 0;
 };
 
 }  // namespace detail
 
-/// A sample whose sheaves are drawn.
+/// A sample whose sheaves have been drawn.
 ///
 /// \tparam View  MatrixView<S>: the outputs Y; FeatureView<const S>: X_{L+1}
 template <class View>
@@ -66,10 +67,10 @@ class BackwardPass {
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       the sample, the pass or the backward pass has ended
   void add(const DrawnSample<MatrixView<S>>& sample, const MatrixView<const S>& outputs_bar);
-  /// The same from the derivative of X_{L+1}; it may stand in network.features_bar().
+  /// The same from the derivative of X_{L+1}, n × d' × f at the nodes of the sample; it may be network.features_bar().
   ///
-  /// \param sheaf_begun  of networks with a sheaf_source(): whether a step after the layers has read the last layer's
-  ///                     sheaf and has begun sheaf_source().gradient()
+  /// \param sheaf_begun  for networks with a sheaf_source(): whether a step after the layers has read the last layer's
+  ///                     sheaf and has already written to sheaf_source().gradient()
   /// \throws  as above
   void add(const DrawnSample<FeatureView<const S>>& sample, const FeatureView<const S>& features_bar,
            bool sheaf_begun = false);
@@ -104,7 +105,7 @@ class BegunPass {
   [[nodiscard]] N& network() const noexcept { return *network_; }
   /// Draws the sheaves of a sample and computes its outputs.
   ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or a sample without explicit noise
   /// \throws std::logic_error       the pass has ended
   /// \throws FlowError              for a flow, as FlowLayer::forward()
   DrawnSample<MatrixView<S>> draw(Index sample = 0) const;
@@ -112,7 +113,7 @@ class BegunPass {
   ///
   /// \throws  as draw()
   DrawnSample<FeatureView<const S>> diffuse(Index sample = 0) const;
-  /// Draws samples 0 … count − 1, for evaluations, and calls use(outputs) for each sample. It draws one if nothing is
+  /// Draws samples 0 … count − 1, for evaluations, and calls use(outputs) for each. Draws a single sample if nothing is
   /// random.
   ///
   /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
@@ -135,7 +136,7 @@ class BegunPass {
 namespace detail {
 
 struct PassSteps {
-  /// Begins a pass, whose embeddings the network has computed.
+  /// Begins a pass whose embeddings the network has computed.
   template <bool FromEmbedding, class N>
   static BegunPass<N, FromEmbedding> begun(N& network) {
     ++network.numbers_.draw;

@@ -42,7 +42,7 @@ inline constexpr Index hidden_dropouts = 64;
 /// The learners of a bundle network. Unchecked: the options are resolved.
 ///
 /// \param h        width of the features
-/// \param outputs  numbers that each learner predicts per node
+/// \param outputs  values that each learner predicts per node
 [[nodiscard]] inline layers::BundleLearnerOptions bundle_learner(const BundleOptions& options, Index h,
                                                                  Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
@@ -63,7 +63,7 @@ struct BundleNetworkWeights {
   /// Unchecked: the options are resolved.
   ///
   /// \param d     dimension of the bundles
-  /// \param each  numbers of the learners per node and bundle, of which the last is κ_raw in Bayesian models
+  /// \param each  values that the learners predict per node and bundle, of which the last is κ_raw in Bayesian models
   void declare(layers::ParameterList<T>& list, const BundleOptions& options, Index d, Index each, bool bayesian) {
     constexpr double raw_concentration = -4;
     const Index h = options.bundles * d * options.channels;
@@ -108,7 +108,7 @@ class BundleModel : public detail::ModelParts<BundleOptions, BundleNetworkWeight
   static constexpr bool bayesian = Bayesian;
   /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
-  /// Numbers that a learner predicts for each node and bundle.
+  /// Number of values that a learner predicts for each node and bundle.
   static constexpr Index rotation_outputs = rotation::rotation_parameters<D> + (bayesian ? 1 : 0);
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in; distributions of Bayesian models start

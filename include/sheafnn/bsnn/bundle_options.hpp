@@ -41,7 +41,7 @@ struct BundleOptions {
   BundleLearnerKind learner = BundleLearnerKind::sage;  ///< from features to the rotations of the nodes
   Index learner_layers = 1;                             ///< number of convolutions of the sage learners; mlp: 1
   Index learner_width = 0;                              ///< g, hidden width of the learners; 0: h
-  /// How the learner's numbers become rotations; Euler angles are 2π times them. The default is euler for D = 2,
+  /// How the learner's raw values become rotations; Euler angles are 2π times them. The default is euler for D = 2,
   /// otherwise householder.
   std::optional<rotation::RotationParametrisation> parametrisation = {};
 

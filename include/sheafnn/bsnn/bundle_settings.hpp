@@ -19,12 +19,12 @@ namespace sheafnn {
 
 /// The graph of a setting.
 enum class BundleSetting : std::uint8_t { roman_empire, amazon_ratings, minesweeper, tolokers, questions };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(BundleSetting) {
   return std::array{"roman-empire", "amazon-ratings", "minesweeper", "tolokers", "questions"};
 }
 
-/// Sets the options of the network, except the sizes that the data decide, and the learning rate, decays and dropouts
+/// Sets the options of the network, except the sizes that the data determine, and the learning rate, decays and dropouts
 /// of the training. The dimension of the bundles is 2. Takes any options.
 inline void apply(BundleSetting setting, BundleOptions& model, TrainOptions& training) {
   struct Values {

@@ -51,7 +51,7 @@ void describe_bundle(Network<BundleModel<D, Bayesian, S>>& network, SheafUse& us
   use.turn = sheaf_quantiles(degrees);
 }
 
-/// Node u gets the rotations of node π(u). \param row  numbers of a node
+/// Node u gets the rotations of node π(u). \param row  values per node
 template <class S>
 [[nodiscard]] Buffer<S> permuted_bundle(const Buffer<S>& rows, Index row, const Stream& stream) {
   const std::vector<std::int32_t> other = permuted_nodes(rows.size() / row, stream);

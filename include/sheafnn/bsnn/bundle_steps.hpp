@@ -1,6 +1,6 @@
 /// \file
 /// BundleSteps: the layers and buffers of a bundle network, and the steps of its passes. On a part of a graph (graph/graph_part.hpp)
-/// all rows belong to owned nodes, but for the encoder's, which has empty rows of the halo.
+/// all rows belong to owned nodes, except the encoder's, which has empty rows of the halo.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +25,7 @@
 
 namespace sheafnn::detail {
 
+/// See the file comment. Features are n × B × D × f; NetworkOfSteps says what the steps are.
 template <int D, bool Bayesian, class S>
 struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights> {
   using State = PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights>;
@@ -124,7 +125,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   }
   /// Y at the requested nodes.
   void read_out() { output.forward(execution, weights.readout, weights.output, normed(end_rows())); }
-  /// From the derivative of Y to the derivative of X_{L+1}, in bar.
+  /// Computes the derivative of X_{L+1}, in `bar`, from the derivative of Y.
   void read_out_backward(const MatrixView<const S>& outputs_bar) {
     const Index h = model.hidden_width();
     const bool normalises = model.options().layer_norm;
@@ -158,7 +159,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   void begin_posterior([[maybe_unused]] double kl_weight) {
     if constexpr (Bayesian) posterior[0].begin_backward(execution, kl_weight);
   }
-  /// From the derivatives of X_1 and of the distributions to the learner's and the encoder's weights.
+  /// Computes the derivatives of the learner's and the encoder's weights from the derivatives of X_1 and of the distributions.
   void embed_backward() {
     if constexpr (Bayesian) {
       posterior[0].end_backward(execution, learners[0].raw(), layers[0].maps(), raw_bar_view());
@@ -195,7 +196,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   Buffer<S> raw_bar, bar, x_bar, embedding_bar;
 
  private:
-  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     const auto learned = runs_of_rows(part, model.learner().width);
@@ -210,7 +211,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   [[nodiscard]] MatrixView<S> raw_bar_view() noexcept {
     return {raw_bar.data(), node_count(), model.learner().outputs};
   }
-  /// The numbers of a learner, with its dropouts.
+  /// What a learner predicts, with its dropouts.
   void learn(Index l, Index number) {
     const std::size_t i = static_cast<std::size_t>(l);
     learners[i].forward(execution, weights.learners[i], features(l), [&](Index k) {

@@ -3,7 +3,7 @@
 /// prediction work with them. Formulas: convolution_model.hpp.
 ///
 /// As in other Bayesian networks, explicit noise (ForwardPass::noise) is one array per layer, with a row of
-/// Posterior::noise_size numbers per arc. Source: math: "Convolutions on given sheaves".
+/// Posterior::noise_size values per arc. Source: math: "Convolutions on given sheaves".
 #pragma once
 
 #include <concepts>

@@ -45,11 +45,11 @@ struct ConvolutionOptions {
   bool readout =
       true;  ///< an affine readout; without it, with d = 1, the last layer gives the outputs, without act
   Activation activation = Activation::relu;  ///< in the encoder and after each layer
-  bool bias = true;                          ///< b_l, one number per channel
+  bool bias = true;                          ///< b_l, one value per channel
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates, for d > 1
   Normalisation normalisation = Normalisation::augmented;
 
-  /// What decides the distribution of a map in Bayesian models (default: what the model's posterior says).
+  /// What determines the distribution of a map in Bayesian models (default: what the model's posterior says).
   std::optional<DeviationSource> deviation = {};
   /// Function of the learner's outputs, for posteriors with learned means (default: identity for rotations, tanh for others
   /// and with the published spread).

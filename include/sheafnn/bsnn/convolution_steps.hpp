@@ -50,6 +50,7 @@ struct ConvolutionOutput {
   }
 };
 
+/// See the file comment; NetworkOfSteps says what the steps are.
 template <class ModelType>
 struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
   using State = PassState<ModelType, ConvolutionWeights>;
@@ -212,7 +213,7 @@ struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
   mutable Buffer<S> dense;
 
  private:
-  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto entries = runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); });
     if (encoder) encoder->linear.entry_mask().set_runs(entries);

@@ -34,7 +34,7 @@ namespace sheafnn {
 
 /// The learners of a cooperative network. Unchecked: the options are resolved, sizes are at least 1.
 ///
-/// \param outputs  numbers that each learner predicts per node
+/// \param outputs  values that each learner predicts per node
 [[nodiscard]] inline layers::NodeLearnerOptions node_learner(const CooperativeOptions& options, Index h,
                                                              Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
@@ -54,7 +54,7 @@ struct CooperativeWeights : LayerWeights<T> {
   ///
   /// \param options  resolved
   /// \param d        stalk dimension
-  /// \param outputs  numbers that each learner predicts per node
+  /// \param outputs  values that each learner predicts per node
   void declare(layers::ParameterList<T>& list, const CooperativeOptions& options, Index d, Index outputs,
                bool bayesian) {
     constexpr double raw_concentration = -4, raw_deviation = -2;
@@ -124,7 +124,7 @@ class CooperativeModel
   [[nodiscard]] Index hidden_width() const noexcept { return D * options_.channels; }
   /// Number of different sheaves in a forward pass: one per layer.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.layers; }
-  /// Numbers that a learner predicts for each node.
+  /// Number of values that a learner predicts for each node.
   [[nodiscard]] Index learner_outputs() const noexcept {
     if constexpr (bayesian) {
       return Posterior::raw_size(options_.conformal);

@@ -8,7 +8,7 @@
 ///     X_{l+1} = norm((1 + tanh ε) ∘ X̃_l − act(dropout(Δ_inᵀ Δ_out (I ⊗ A) X̃_l Bᵀ))),   Y = readout(X_{L+1})
 ///
 /// Explicit noise (ForwardPass::noise) is one array of 2n rows per layer: n rows for the maps T, then n rows for the
-/// maps S. A row has D² + 1 numbers: a uniform rotation in row-major order, then an N(0, 1) number for the scale.
+/// maps S. A row has D² + 1 values: a uniform rotation in row-major order, then an N(0, 1) value for the scale.
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
 

@@ -31,7 +31,7 @@ enum class FeatureNorm : std::uint8_t {
   layer,  ///< the features of every node (LayerNorm)
   batch   ///< every feature over the nodes (BatchNorm)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FeatureNorm) { return std::array{"none", "layer", "batch"}; }
 
 /// Architecture of a cooperative sheaf network; the stalk dimension D is a template parameter of the model.

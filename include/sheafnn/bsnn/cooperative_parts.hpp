@@ -41,6 +41,7 @@ struct CooperativeStage {
   std::optional<BatchNorm<S>> batch;
 };
 
+/// See the file comment. Features are n × D × f.
 template <int D, bool Bayesian, class S>
 struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, CooperativeWeights> {
   using State = PassState<CooperativeModel<D, Bayesian, S>, CooperativeWeights>;
@@ -144,7 +145,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
       return true;
     }
   }
-  /// The pair of learners of a layer, by its number in `learners` and `posteriors`.
+  /// The pair of learners of a layer, by its index in `learners` and `posteriors`.
   [[nodiscard]] std::size_t pair_of(Index l) const noexcept {
     return learns_per_layer() ? static_cast<std::size_t>(l) : 0;
   }
@@ -200,13 +201,13 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
     parallel_for(execution, n - inner, row_group,
                  [&](Index begin, Index end) { for_row_groups(inner + begin, inner + end, body); });
   }
-  /// out = dropout(in) for numbers [begin, end) of n × h.
+  /// out = dropout(in) for elements [begin, end) of n × h.
   static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
     const S factor = static_cast<S>(dropout.scale());
     for_tiles<S>(begin, end,
                  [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
-  /// Draws a mask at once, or later together with others.
+  /// Draws a mask immediately, or later together with others.
   void draw(DropoutMask& mask, const Dropout& dropout) {
     if (graph.part() == nullptr) {
       masks.add(mask, dropout);
@@ -281,13 +282,13 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
   MaskDrawing masks;
   Buffer<S> last;  ///< X_{L+1} at the requested nodes
   Buffer<S> bar, x_bar, embedding_bar;
-  /// Sums per chunk: [leaving a layer of even number | of odd number | entering a layer | its learners]. Even and odd
+  /// Sums per chunk: [leaving a layer of even index | of odd index | entering a layer | its learners]. Even and odd
   /// layers have separate sums, because the sums of leaving layer l − 1 begin before the sums of layer l are added up.
   Buffer<S> partial;
   Index leave_size = 0, enter_size = 0, partial_size = 0;
 
  private:
-  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     const auto learned = runs_of_rows(part, model.options().learner_width);

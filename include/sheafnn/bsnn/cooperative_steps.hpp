@@ -1,5 +1,6 @@
 /// \file
-/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts.
+/// CooperativeSteps: the steps of the passes of a cooperative network, on its parts. Source: math: "Cooperative
+/// sheaves", "Backward pass of a cooperative layer".
 ///
 /// A pass is a sequence of walks over groups of nodes (layers/node_chunks.hpp). A walk does everything that a group can
 /// do with its own rows, across the borders of layers. It ends where nodes need rows that their neighbours compute:
@@ -21,6 +22,7 @@
 
 namespace sheafnn::detail {
 
+/// See the file comment; NetworkOfSteps says what the steps are.
 template <int D, bool Bayesian, class S>
 struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   using Parts = CooperativeParts<D, Bayesian, S>;
@@ -60,11 +62,11 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
   /// Q(T, S | H).
   void take(const CooperativeSteps& from) { start_from(from, !pass.training); }
-  void start_from_encoder() { start_from(*this, false); }
+  void infer_from_encoder() { start_from(*this, false); }
   /// The same from embeddings that were computed outside.
-  void start_at(const MatrixView<const S>& h) { start_at(h.data(), h.data()); }
+  void infer_from(const MatrixView<const S>& h) { infer_from(h.data(), h.data()); }
   /// Starts a pass from H. \param read  input of the learners of Bayesian models, if one pair serves all layers
-  void start_at(const S* h, const S* read) {
+  void infer_from(const S* h, const S* read) {
     start = h;
     if (learns_per_layer()) return;
     if constexpr (Bayesian) {
@@ -193,17 +195,17 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
-  /// From the derivative in last_bar(): adds to the derivatives of the layers' weights and of H.
+  /// Adds to the derivatives of the layers' weights and of H, from the derivative in last_bar().
   void accumulate_layers(const FeatureView<S>& /*last_bar()*/, bool /*sheaf_begun*/) {
     diffuse_backward();
     this->add_sample(x_bar, embedding_bar);
   }
   /// Computes the derivatives of the learners that serve all layers. \returns the derivative of H
-  MatrixView<S> start_backward() {
+  MatrixView<S> infer_backward() {
     if constexpr (Bayesian) this->finish_posterior(learner_start);
     return this->matrix(embedding_bar);
   }
-  void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
+  void embed_backward() { encoder.backward(execution, infer_backward(), weights_bar.encoder); }
   /// See PassState. Learners of every layer have added it for each sample.
   [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form && !learns_per_layer(); }
 
@@ -216,7 +218,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// \param clean  from embeddings without dropout
   void start_from(const CooperativeSteps& from, bool clean) {
     const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
-    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
+    infer_from(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
   }
   [[nodiscard]] const NormWeights<const S>& norm_of(Index l) const noexcept {
     return weights.norms[static_cast<std::size_t>(l)];
@@ -360,7 +362,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
     return share;
   }
-  /// Computes the derivatives of the learner's numbers, or of the distributions, from the derivatives of the operators.
+  /// Computes the derivatives of the learner's raw values, or of the distributions, from the derivatives of the operators.
   void maps_backward(const Stage& stage, [[maybe_unused]] double share, Index first, Index count, Index l) {
     const auto [begin, end] = packs(first, count);
     NodeLearnerPair<S>& learner = learners[pair_of(l)];

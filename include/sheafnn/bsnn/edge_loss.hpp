@@ -6,7 +6,7 @@
 ///     const auto loss = sheafnn::link_loss(links, sheafnn::PairScore::energy);
 ///     const auto result = sheafnn::train(model, links.graph, data.features, loss, links.split, options);
 ///
-/// Links: binary cross-entropy on edges and on pairs without one. Labels of edges, signs among them: cross-entropy; numbers of
+/// Links: binary cross-entropy on edges and on pairs without one. Labels of edges, signs among them: cross-entropy; targets of
 /// edges: −log N. math: "Links" (10.4).
 #pragma once
 
@@ -51,7 +51,7 @@ class EdgeLoss {
  public:
   static constexpr std::string_view name = Inner::name;
 
-  /// \param columns  logits: classes, or numbers of a regression
+  /// \param columns  logits per pair: classes, or targets of a regression
   /// \throws std::invalid_argument  targets that do not fit each other, or the loss
   EdgeLoss(const EdgeTargets& targets, const Inner& inner, Index columns, PairScore score)
       : targets_(&targets), inner_(inner), columns_(columns), head_(head_of(columns, score)) {
@@ -128,7 +128,7 @@ class EdgeLoss {
     const NodeSelection rows = targets.empty() ? NodeSelection(target_count()) : NodeSelection(targets);
     inner_.predict(network.execution(), logits, rows, predictions);
   }
-  /// Unchecked: `predictions` has all targets, and the target numbers are in range.
+  /// Unchecked: `predictions` has all targets, and the target indices are in range.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> targets) const {
     return inner_.score(predictions, targets);
@@ -174,7 +174,7 @@ class EdgeLoss {
                                                               PairScore score = PairScore::bilinear) {
   return {targets, Classification(targets.labels), class_count, score};
 }
-/// −log N(y; s, σ²) of numbers of edges.
+/// −log N(y; s, σ²) of the targets of edges.
 ///
 /// \param values  T × k, NaN where unknown; must outlive the loss
 /// \throws std::invalid_argument  as EdgeLoss and Regression

@@ -23,7 +23,7 @@ struct EdgePrediction : uncertainty::SampledPrediction {
   std::vector<std::int32_t> label;  ///< T
 };
 
-/// What is predicted for each of T pairs of nodes: is there a link?
+/// What is predicted for each of T pairs of nodes: are they linked?
 struct LinkPrediction : uncertainty::SampledPrediction {
   std::vector<double> link;           ///< T: the probability, the second column of `probabilities`
   std::vector<std::int32_t> ranking;  ///< T: the pairs, the most probable first; ties keep their order

@@ -1,5 +1,6 @@
 /// \file
-/// What a network without edges (ModelOptions::use_edges) sees of a graph: its nodes.
+/// What a network without edges (ModelOptions::use_edges) sees of a graph: its nodes. Source: math:
+/// "Networks without edges".
 #pragma once
 
 #include <memory>

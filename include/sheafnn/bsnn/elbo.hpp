@@ -30,7 +30,7 @@ struct Elbo {
 /// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
 ///
 /// \param pass   with training = true; its sample does not matter
-/// \param nodes  training nodes, in increasing order, among the nodes of the pass; or numbers of targets (loss_parts.hpp)
+/// \param nodes  training nodes, in increasing order, among the nodes of the pass; or indices of targets (loss_parts.hpp)
 /// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
 ///         Network::begin() throws
 /// \throws std::logic_error       a pass with training = false
@@ -103,7 +103,7 @@ void check_sample_loss(SampleLoss sample_loss) {
   }
 }
 
-/// L of a loss, whose backward pass ends here.
+/// Finishes the backward pass and completes L from its loss.
 template <class Model>
 [[nodiscard]] Elbo finished(Network<Model>& network, BackwardPass<Network<Model>>& backward, Elbo r,
                             const BackwardOptions& options) {
@@ -113,7 +113,7 @@ template <class Model>
   return r;
 }
 
-/// The loss of the sample that is drawn, and share times its derivative.
+/// The loss of the drawn sample; outputs_bar becomes `share` times its derivative.
 template <class Model, class LossType, class S = typename Model::Scalar>
 double value_and_derivative(Network<Model>& network, const LossType& loss, const MatrixView<S>& outputs,
                             std::span<const std::int32_t> targets, double share, const MatrixView<S>& outputs_bar,
@@ -124,14 +124,14 @@ double value_and_derivative(Network<Model>& network, const LossType& loss, const
     return loss.value_and_derivative(network.execution(), outputs, network.nodes(), targets, share, outputs_bar);
   }
 }
-/// Prepares the draws of a pass.
+/// Prepares a loss with its own targets for the draws of a pass.
 template <class Model, class LossType>
 void begin_loss(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> targets,
                 [[maybe_unused]] LossWork<LossType, Model>& work) {
   if constexpr (has_own_targets<LossType>) loss.begin(network, targets, work);
 }
 
-/// elbo() of a pass that has begun, with a loss that fits.
+/// elbo() of a pass that has begun, after the checks of the loss.
 template <class Model, class LossType>
 Elbo elbo_of_begun(const BegunPass<Network<Model>>& pass, const LossType& loss, std::span<const std::int32_t> nodes,
                    BackwardOptions options, LossWork<LossType, Model>& work) {
@@ -155,7 +155,7 @@ Elbo elbo_of_begun(const BegunPass<Network<Model>>& pass, const LossType& loss, 
   }
   return finished(network, backward, r, options);
 }
-/// The same, once.
+/// The same with working memory for this call only.
 template <class Model, class LossType>
 Elbo elbo_of_begun(const BegunPass<Network<Model>>& pass, const LossType& loss, std::span<const std::int32_t> nodes,
                    const BackwardOptions& options) {

@@ -1,12 +1,12 @@
 /// \file
-/// EpochSchedule decides the order and the threads in which a training evaluates the parameters of epoch t and computes
+/// EpochSchedule chooses the order and the threads in which a training evaluates the parameters of epoch t and computes
 /// the objective of epoch t + 1. Both start from the same parameters. No schedule changes a result.
 ///
 ///   - The embeddings of both, with and without dropout, come from one walk over the features. A posterior that depends on
 ///     no embeddings is computed once.
-///   - On small graphs the evaluation may run beside the training pass on its own network, or everything may run on one
+///   - On small graphs the evaluation may run during the training pass, on its own network, or everything may run on one
 ///     thread. The schedule takes what was fastest in the last epochs.
-///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.
+///   - A thread that has finished its evaluation draws the dropout masks of the next epoch.
 ///
 /// For networks that offer only whole passes, the evaluation and the objective run one after the other.
 #pragma once
@@ -41,7 +41,7 @@ class EpochSchedule {
 
   /// The network that computes objectives.
   [[nodiscard]] Network<Model>& network() noexcept { return network_; }
-  /// Threads of the loops of the present epoch.
+  /// Threads of the loops of the current epoch.
   [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
 
   /// Runs objective(BegunPass) for the first epoch.
@@ -49,7 +49,7 @@ class EpochSchedule {
   void first(const ForwardPass<S>& pass, const Objective& objective) {
     objective(network_.begin(pass));
   }
-  /// To be called when a new epoch starts, before its optimiser step.
+  /// Must be called when a new epoch starts, before its optimiser step.
   void begin_epoch() {}
   /// Runs evaluate(BegunPass) of the evaluation, then after(), and, while after() returns true, objective(BegunPass) of
   /// the next pass.
@@ -143,7 +143,7 @@ class EpochSchedule<Model> {
   }
   struct Variant {
     Execution execution;  ///< threads of the loops
-    bool side_by_side;    ///< whether the evaluation runs beside the training pass
+    bool side_by_side;    ///< does the evaluation run during the training pass?
   };
   [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const GraphOf<Model>& graph,
                                                          Execution execution) {
@@ -159,7 +159,7 @@ class EpochSchedule<Model> {
   std::vector<Variant> variants_;
   FastestVariant fastest_;
   Network<Model> network_;
-  std::optional<Network<Model>> second_network_;  ///< for evaluations beside a training pass
+  std::optional<Network<Model>> second_network_;  ///< for evaluations during a training pass
   Variant variant_ = variants_.front();
   Clock::time_point start_{};
 };

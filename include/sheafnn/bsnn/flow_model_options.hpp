@@ -1,5 +1,6 @@
 /// \file
-/// Options of continuous-time sheaf networks (architecture).
+/// Options of continuous-time sheaf networks (architecture): dX/dt = −ELU(Δ (I ⊗ A) X Bᵀ) from X(0) = H to X(T), whose sheaf
+/// does not change. Source: math: "Continuous-time diffusion" (3.31).
 #pragma once
 
 #include <optional>

@@ -68,16 +68,16 @@ struct ForwardPass {
   bool training = false;
   /// Keep what backward() reads in an evaluation as well.
   bool keep = false;
-  /// May the network overwrite features_after(), the sheaves and what their learner reads, when training needs them no more? It
-  /// then takes less memory. Training sets this, but for losses of pairs of nodes.
+  /// May the network overwrite features_after(), the sheaves and what their learner reads, once training no longer needs them? It
+  /// then takes less memory. Training sets this, except for losses of pairs of nodes.
   bool overwrites = false;
   double input_dropout = 0;  ///< of features, in [0, 1); training only
   double dropout = 0;        ///< of hidden features, in [0, 1); training only
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
   std::span<const std::int32_t> nodes = {};
   /// Explicit noise in place of the random streams. The entry [k · sheaf_count + s] belongs to sample k and sheaf s and
-  /// has 2m · noise_size numbers (see Noise). For cooperative networks, s is a layer, and an entry has 2n rows of D² +
-  /// 1 numbers. Empty: the streams are used.
+  /// has 2m · noise_size values (see Noise). For cooperative networks, s is a layer, and an entry has 2n rows of D² +
+  /// 1 values. Empty: the streams are used.
   std::vector<std::span<const S>> noise = {};
   /// Explicit noise for the variables that layers draw themselves: the entry [k · L + l] belongs to sample k and layer
   /// l (see Noise). Empty: the streams are used.
@@ -89,11 +89,11 @@ struct ForwardPass {
   /// deterministic model's sheaf learner. The last one drops nothing before the first layer.
   [[nodiscard]] layers::Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
   [[nodiscard]] layers::Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
-  /// As above. Unchecked: layer and draw are in the ranges of Stream.
+  /// The dropout of a layer's input. Unchecked: layer and draw are in the ranges of Stream.
   [[nodiscard]] layers::Dropout of_layer(Index layer, Index draw) const {
     return dropout_of(Purpose::layer_dropout, dropout, layer, draw);
   }
-  /// As above.
+  /// The dropout of the input of a deterministic model's sheaf learner. Unchecked: as of_layer().
   [[nodiscard]] layers::Dropout of_learner(Index layer, Index draw) const {
     return dropout_of(Purpose::learner_dropout, layer > 0 ? dropout : 0.0, layer, draw);
   }

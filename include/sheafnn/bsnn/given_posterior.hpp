@@ -15,7 +15,7 @@
 namespace sheafnn {
 
 /// \tparam Posterior  GivenMaps<Family> or AroundGiven<Family>
-/// \param source      what decides the deviations of AroundGiven. By default, labels if the dataset has some, else arcs
+/// \param source      what determines the deviations of AroundGiven. By default, labels if the dataset has some, else arcs
 /// \throws std::invalid_argument  a dataset without given maps, maps of another size or that the family refuses, or
 ///                                missing labels
 template <class Posterior>

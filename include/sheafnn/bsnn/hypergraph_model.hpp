@@ -78,7 +78,7 @@ class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphL
   [[nodiscard]] Index hidden_width() const noexcept { return stalk_dimension * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.static_sheaf ? 1 : options_.layers; }
-  /// The setting from which a layer is built. It refers to the options. Takes any number.
+  /// The setting from which a layer is built. It refers to the options. Takes any index.
   [[nodiscard]] layers::HypergraphSetting layer_setting(Index layer) const {
     return {.laplacian = options_.laplacian,
             .update = options_.update,

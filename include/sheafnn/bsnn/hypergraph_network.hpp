@@ -103,15 +103,15 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
       }
     }
   }
-  /// Has the learner an encoder of its own?
+  /// Does the learner have its own encoder?
   [[nodiscard]] bool encodes_twice() const noexcept { return *model.options().separate_encoder; }
   /// Computes H and, for Bayesian models, Q(F | H).
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
-    start_at(encoder.output());
+    infer_from(encoder.output());
   }
   /// Starts from H and, for Bayesian models, computes Q(F | H). \param h  has to stay in place until the backward pass
-  void start_at(const MatrixView<const S>& h) {
+  void infer_from(const MatrixView<const S>& h) {
     start = h;
     source.infer(execution, source_weights(), h);
   }
@@ -145,9 +145,9 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
     this->add_sample(bar, embedding_bar);
   }
   /// Computes the derivatives of the encoders' and the learner's weights from the sums over all samples.
-  void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
+  void embed_backward() { encoder.backward(execution, infer_backward(), weights_bar.encoder); }
   /// Computes the derivatives of H and of the learner's weights. \returns the derivative of H
-  MatrixView<S> start_backward() {
+  MatrixView<S> infer_backward() {
     source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
                            source_weights_bar());
     return view(embedding_bar).rows();
@@ -177,7 +177,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   MatrixView<const S> start;  ///< H
 
  private:
-  /// On a part of a hypergraph, a mask is the one that the same nodes and features have in the whole.
+  /// Gives the nodes and features of a part of a hypergraph the dropout masks that they have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     encoder.entry_mask().set_runs(runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
@@ -212,7 +212,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
     source.backward(execution, source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                     view(x_bar).rows(), view(bar).rows(), source_weights_bar());
   }
-  /// Numbers of noise of a pair.
+  /// Values of noise per pair.
   [[nodiscard]] static constexpr Index noise_size() {
     if constexpr (is_sampled) return Posterior::noise_size;
     return 0;
@@ -238,7 +238,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using Base::Base;
 
   /// A layer of the last draw; its terms() has the pairs that a non-linear Laplacian has selected.
-  /// \param number  0 … layers − 1
+  /// \param number  index of the layer, 0 … layers − 1
   ///
   /// \throws std::invalid_argument  number out of range
   [[nodiscard]] const layers::HypergraphLayer<Family, S>& layer(Index number) const {

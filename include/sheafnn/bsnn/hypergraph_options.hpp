@@ -1,5 +1,5 @@
 /// \file
-/// Options of sheaf hypergraph networks (architecture).
+/// Options of sheaf hypergraph networks (architecture). Source: math: "Hypergraphs".
 #pragma once
 
 #include <cmath>
@@ -41,7 +41,7 @@ struct HypergraphOptions {
   HypergraphLaplacian laplacian = HypergraphLaplacian::linear;
   /// With the nonlinear Laplacian: join both ends of the most discrepant pair with every other member too.
   bool mediators = false;
-  /// With the nonlinear Laplacian: f numbers r, which make a discrepancy the norm of (F_u x_u − F_v x_v) r. Empty: the
+  /// With the nonlinear Laplacian: f values r, which make a discrepancy the norm of (F_u x_u − F_v x_v) r. Empty: the
   /// norm of all entries. random_projection() draws such numbers.
   std::vector<double> projection = {};
   HypergraphUpdate update = HypergraphUpdate::plain;             ///< how a layer ends

@@ -35,7 +35,7 @@ struct LayerFeatures {
   Index layers = 0, nodes = 0, coordinates = 0, channels = 0;  ///< L, n, d', f
   std::vector<double> values;                                  ///< (L + 1) × n × d' × f
 
-  /// X_{layers+1}, a row of d' · f numbers per node. \throws std::invalid_argument  not between 0 and L
+  /// X_{layers+1}, a row of d' · f values per node. \throws std::invalid_argument  not between 0 and L
   [[nodiscard]] MatrixView<const double> after(Index layer_count) const {
     require_between("layer_count", layer_count, 0, layers);
     const Index row = coordinates * channels;

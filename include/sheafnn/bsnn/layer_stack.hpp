@@ -106,7 +106,7 @@ template <class Family, class S>
 class LayerStack {
  public:
   /// \param graph, shape, stalks  must outlive the stack. Null stalks: all have D
-  /// \throws std::invalid_argument  on a part of a graph, kinds of layers that cannot stand beside each other
+  /// \throws std::invalid_argument  on a part of a graph, kinds of layers that cannot be combined
   template <class Model>
   LayerStack(const Model& model, const Graph& graph, const DiffusionShape<S>& shape,
              const StalkMasks<S>* stalks = nullptr) {

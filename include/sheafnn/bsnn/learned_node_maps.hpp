@@ -28,7 +28,7 @@ struct LearnedNodeMapsOptions {
 struct NodeMapTable {
   std::vector<double> rotation;  ///< n × D × D, row by row; Bayesian: M, the mode
   std::vector<double> scale;     ///< n, at most 10; Bayesian: exp(min(μ, ln 10)), the median
-  // Bayesian models have n numbers in each; otherwise they are empty.
+  // Bayesian models have n values in each; otherwise they are empty.
   std::vector<double> concentration;        ///< κ of the rotation, in [0, 1)
   std::vector<double> log_scale_mean;       ///< μ
   std::vector<double> log_scale_deviation;  ///< s; 0 where maps have no scales

@@ -43,7 +43,7 @@ struct DrawSheafOptions {
 };
 
 /// Replaces smaller edge weights of a learned sheaf. Edge weights of saturated learners underflow to 0, which a
-/// CellularSheaf refuses. The square of this number is negligible beside the square of any other weight.
+/// CellularSheaf refuses. Its square is negligible compared to the square of any other weight.
 inline constexpr double least_edge_weight = 1e-150;
 
 namespace detail {
@@ -83,7 +83,7 @@ template <class Model, class MapBlock>
       }
     }
     if constexpr (may_have_edge_weights<Family>) {
-      // Copies edge weights from the lanes-innermost layout to one number per edge. A product of two sigmoids may
+      // Copies edge weights from the lanes-innermost layout to one value per edge. A product of two sigmoids may
       // underflow to 0.
       for (Index e = 0; weights != nullptr && e < graph.edge_count(); ++e) {
         const double weight = static_cast<double>(weights[e]);
@@ -171,7 +171,7 @@ template <class Model>
 /// deterministic models, the maps that this layer computes from its features.
 ///
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
-/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that are invalid
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned values that are invalid
 ///         for a sheaf, such as NaN
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Graph& graph,

@@ -132,7 +132,7 @@ void for_known_targets(const MatrixView<const T>& targets, const NodeSelection& 
   });
 }
 
-/// How many numbers for_known_targets() visits.
+/// How many targets for_known_targets() visits.
 template <class T>
 [[nodiscard]] Index known_target_count(const MatrixView<const T>& targets, const NodeSelection& rows,
                                        std::span<const std::int32_t> nodes) {
@@ -159,8 +159,8 @@ template <class T>
   return sum / static_cast<double>(known_target_count(targets, rows, nodes));
 }
 
-/// 1 − Σ (y − μ)²/Σ (y − ȳ)² over the known numbers y of the nodes, with μ in the same columns of the predictions; 0 where
-/// the numbers do not differ. Sums are of differences from one of the numbers: where all are equal, these are exactly 0.
+/// 1 − Σ (y − μ)²/Σ (y − ȳ)² over the known targets y of the nodes, with μ in the same columns of the predictions; 0 where
+/// the targets do not differ. Sums are of differences from one of the numbers: where all are equal, these are exactly 0.
 [[nodiscard]] inline double explained_share(const MatrixView<const double>& targets,
                                             const MatrixView<const double>& predictions,
                                             std::span<const std::int32_t> nodes) {
@@ -181,9 +181,9 @@ template <class T>
   return spread > 0 ? 1 - residual / spread : 0;
 }
 
-/// Checks targets, n × k; `limit` says in messages which numbers allowed(y) accepts.
+/// Checks targets, n × k; `limit` says in messages which values allowed(y) accepts.
 ///
-/// \throws std::invalid_argument  another number of rows than nodes, or a number that is not allowed
+/// \throws std::invalid_argument  another number of rows than nodes, or a value that is not allowed
 template <class Allowed>
 void check_number_targets(const MatrixView<const double>& targets, Index nodes, std::string_view limit,
                           const Allowed& allowed) {
@@ -210,7 +210,7 @@ template <class T>
   return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
 }
 
-/// Sets all numbers to 0, row by row, since rows may have gaps.
+/// Sets all elements to 0, row by row, since rows may have gaps.
 template <class S>
 void fill_zero(const MatrixView<S>& m) {
   for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));

@@ -30,13 +30,13 @@ template <class L>
 }
 
 /// A loss whose targets are not nodes but, for example, pairs of nodes. It numbers its targets 0 … target_count() − 1.
-/// Splits, predictions and scores then refer to targets, each with prediction_columns() numbers. Beside these two
+/// Splits, predictions and scores then refer to targets, each with prediction_columns() values. Beside these two
 /// functions it has name, known() and score() of a Loss (loss.hpp), and
 ///   - validate(model, node_count): throws std::invalid_argument unless the targets fit;
 ///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;
 ///   - Work<Model>: a type of buffers, one object for passes that follow each other;
 ///   - begin(network, targets, work): called before the draws of a pass, which computes the outputs of all nodes;
-///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, for the present
+///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, for the current
 ///     sample; derivatives of the loss's parameters are added to the network's gradient;
 ///   - predict(network, outputs, targets, predictions, work): as for a Loss.
 template <class L>
@@ -54,7 +54,7 @@ template <class L>
     return rows;
   }
 }
-/// Number of predicted numbers per target. Takes any loss.
+/// Number of predicted values per target. Takes any loss.
 template <class L>
 [[nodiscard]] Index prediction_columns(const L& loss, [[maybe_unused]] Index outputs) {
   if constexpr (has_own_targets<L>) {
@@ -72,6 +72,7 @@ template <class L>
 namespace detail {
 
 struct NoWork {};
+/// The buffers of a loss: NoWork, unless the loss has its own targets and names a type.
 template <class L, class Model>
 struct LossWorkOf {
   using type = NoWork;

@@ -3,7 +3,7 @@
 /// target_losses.hpp. To write your own loss, see loss.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of a
-/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known.
+/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known. Source: math: "Loss" (3.35).
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace sheafnn {
 ///
 ///     Σ_u w_{y_u} (−log p(y_u | u)) / Σ_u w_{y_u}
 ///
-/// Unchecked: in all functions except validate(), check_loss() does not throw, and views have rows of C numbers.
+/// Unchecked: in all functions except validate(), check_loss() does not throw, and views have rows of C values.
 class Classification {
  public:
   static constexpr std::string_view name = "classification";
@@ -207,7 +207,7 @@ class Multilabel : public detail::EntryLoss<Multilabel, std::int8_t> {
   }
 };
 
-/// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
+/// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known targets.
 ///
 /// With C = k, the outputs are μ, and σ is given. With C = 2k, the second half of the outputs is log σ, which is
 /// learned; predictions are then means of log σ over the samples. Gaussian (target_losses.hpp) predicts the moments of
@@ -249,7 +249,7 @@ class Regression : public detail::EntryLoss<Regression, double> {
                const MatrixView<double>& predictions) const {
     detail::add_predictions(outputs, rows, predictions, [](double z, Index) { return z; });
   }
-  /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all numbers.
+  /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all known targets.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
     return mean_score(predictions, nodes, [&](double y, Index u, Index c) {

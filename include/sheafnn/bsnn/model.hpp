@@ -35,12 +35,12 @@ concept SheafSource = is_point_mass<Q> || SheafPosterior<Q> || is_around_given<Q
 
 namespace detail {
 
-/// The options, with the defaults that a posterior decides: given maps come with their edge weights. A posterior
+/// The options, with the defaults that depend on the posterior: given maps come with their edge weights. A posterior
 /// without a member sheaf_activation has its own activation, and the option is then tanh.
 ///
 /// \throws std::invalid_argument  learned edge weights with given maps
 ///
-/// \tparam Layers  LayerKinds, whose first kind decides the form of the layers; void: the layers have one form
+/// \tparam Layers  LayerKinds, whose first kind sets the form of the layers; void: the layers have one form
 template <class Posterior, class Layers = void, class Options>
 [[nodiscard]] Options suited_to(Options options) {
   if constexpr (!std::is_void_v<Layers>) {
@@ -145,7 +145,7 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   }
   /// h = d' · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
-  /// Numbers per node between layers: h, or 2h for complex features.
+  /// Values per node between layers: h, or 2h for complex features.
   [[nodiscard]] Index row() const noexcept { return layout_.row; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }

@@ -21,7 +21,7 @@ namespace sheafnn {
 struct NetworkSizes {
   Index coordinates = 0;   ///< d'
   Index hidden_width = 0;  ///< h
-  Index row = 0;           ///< numbers per node between layers: h, or 2h for complex features
+  Index row = 0;           ///< values per node between layers: h, or 2h for complex features
   Index learner_count = 0;
   bool bayesian = false;
   layers::EncoderOptions encoder, sheaf_encoder;
@@ -33,7 +33,7 @@ struct NetworkSizes {
 /// \param options       resolved
 /// \param d             stalk coordinates, including fixed filters
 /// \param sheaf_count   different sheaves in a forward pass
-/// \param raw           raw numbers of the posterior per map
+/// \param raw           raw outputs of the posterior per map
 [[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count,
                                                 const detail::RawSizes& raw, bool bayesian) {
   NetworkSizes r;
@@ -65,7 +65,7 @@ struct NetworkSizes {
   return r;
 }
 
-/// The weights of a readout. Unchecked: numbers are at least 1.
+/// The weights of a readout. Unchecked: sizes are at least 1.
 ///
 /// \param layers  the hidden layers and the last one
 template <class T>
@@ -111,7 +111,7 @@ struct NetworkWeights {
 
 namespace detail {
 
-/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its number.
+/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its index.
 /// Changes that a layer makes to the list end with the layer.
 template <class T, class Declare>
 void declare_in_order(ParameterList<T>& list, Index count, const Declare& declare) {

@@ -1,5 +1,5 @@
 /// \file
-/// ModelParts: what every kind of model holds beside its types: resolved options, the places of its parameters, and their values.
+/// ModelParts: what every kind of model holds besides its types: resolved options, the places of its parameters, and their values.
 #pragma once
 
 #include <concepts>

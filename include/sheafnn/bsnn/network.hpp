@@ -1,19 +1,20 @@
 /// \file
-/// Network: a model on one graph, with forward and backward passes. Your own losses, optimisers and loops need nothing
-/// else:
+/// Network: a model on one graph, with forward and backward passes:
 ///
 ///     Network network(model, data.graph, data.features);
 ///     const auto outputs = network.forward({.epoch = epoch, .training = true});    // n × C raw outputs
-///     …                                                                            // outputs_bar: own loss
+///     …                                                  // your loss: its derivative outputs_bar, n × C
 ///     network.backward(outputs_bar, {.kl_weight = 1e-3});
-///     …                                                // own optimiser: model.parameters(), network.gradient()
+///     …                                                  // your optimiser: model.parameters(), network.gradient()
 ///
 ///     H = encoder(X)                                        n × h        layers/node_embedding.hpp
 ///     F^l ~ Q(F | H); deterministic: F^l = learner_l(X_l)   map per arc  variational_source.hpp, point_source.hpp
 ///     X_1 = H,  X_{l+1} = layer_l(X_l; Δ_{F^l})             n × d' × f   diffusion_layer.hpp, … (layer_stack.hpp)
 ///     Y = X_{L+1} W_outᵀ + 1 b_outᵀ                         n × C        readout_head.hpp
 ///
-/// with X n × p, h = d' f and l = 1 … L. In code l counts from 0: layer l computes X_{l+2} from X_{l+1}.
+/// with features X, n nodes × p, and l = 1 … L. A node has d' stalk coordinates with f channels each, so h = d' f. They are the
+/// D coordinates of its stalk and the fixed filters. Δ_F, the normalised Laplacian of the sheaf F: layers/sheaf_blocks.hpp.
+/// In code l counts from 0: layer l computes X_{l+2} from X_{l+1}. network_steps.hpp has the calls in this order.
 /// Source: math: "The model", "Backward pass of one diffusion step". The objective is in elbo.hpp.
 #pragma once
 
@@ -22,8 +23,9 @@
 
 namespace sheafnn {
 
-/// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it. After all layers
-/// features_after() has the input of the readout, at nodes() only.
+/// A network refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
+/// network_passes.hpp declares forward(), backward() and gradient(), network_of_steps.hpp declares begin() and
+/// features_after(). After the last layer features_after() has rows for nodes() only.
 template <class Model>
 class Network : public detail::NetworkOfSteps<Network<Model>, detail::NetworkSteps<Model>> {
   using Steps = detail::NetworkSteps<Model>;

@@ -1,6 +1,13 @@
 /// \file
-/// NetworkOfSteps: the passes of every network, from its steps. All but networks of bundles, of convolutions
-/// and of flows take embeddings from outside as well.
+/// NetworkOfSteps: the passes of every network, from its steps. In this order a training step calls
+///
+///     begin()            set_pass(), embed()                           H and Q(F | H)
+///     draw()             diffuse(), readout                            F ~ Q, X_{L+1}, Y      for each sample
+///     accumulate()       backward pass of the readout, accumulate_layers()                    for each sample
+///     finish_backward()  mean_kl(), embed_backward()                   gradient
+///
+/// Networks of bundles, of convolutions and of flows have compute_outputs() in place of diffuse() and readout. All others can
+/// begin a pass from embeddings that were computed elsewhere.
 #pragma once
 
 #include <utility>
@@ -13,21 +20,21 @@ namespace sheafnn::detail {
 ///
 /// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
-///                - embed(): X_1 and, of Bayesian models, the posterior. Of steps that share embeddings it computes H
-///                  only, start_from_encoder() goes on from that, and take(steps) from what others have computed;
+///                - embed(): computes X_1 and, for Bayesian models, the posterior. If the steps share embeddings, it computes
+///                  only H; infer_from_encoder() or take(steps), from the H of other steps, computes the rest;
 ///                - accumulate_layers(bar, sheaf_begun): from the derivative of X_{L+1}, adds to the derivatives of the
 ///                  layers' weights, of the posterior's parameters and of X_1, over the samples;
 ///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
 ///                  weights;
 ///                - mean_kl(): the posterior's KL term in closed form, or 0; ends_with_kl(): does end_backward() compute it?
-///                  total_kl(): the KL term at the end of a backward pass. PassState has the last two
-///                - features_after(count): X_{count+1}
+///                  total_kl(): the KL term at the end of a backward pass. PassState defines the last two;
+///                - features_after(count): X_{count+1};
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs; accumulate(outputs_bar):
 ///                  accumulate_layers() from their derivative. Or, of steps that take embeddings,
-///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): where its derivative belongs;
-///                  bar_from_outputs(): where it belongs if it comes from outputs;
+///                - diffuse(): draws the maps of a sample, and computes X_{L+1}; last_bar(): memory for its derivative;
+///                  bar_from_outputs(): memory for the derivative that the readout computes;
 ///                - encodes_twice(): has the learner an encoder of its own?
-///                - start_at(h): X_1 = h, and the posterior; start_backward(): from the sums to the derivatives of h and of
+///                - infer_from(h): X_1 = h, and the posterior; infer_backward(): from the sums to the derivatives of h and of
 ///                  the learner's weights
 template <class Derived, class Steps>
 class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
@@ -55,10 +62,10 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
 
-  /// X_{l+1} after l layers of the last draw, valid until the next pass. It is X_1 for l = 0. Which nodes it has after the last
-  /// layer, Network says.
-  /// \param layer_count  0 … layers of the model
+  /// X_{l+1} after l layers of the last draw, n × d' × f, valid until the next pass; X_1 for l = 0. After the last layer some
+  /// networks have rows for nodes() only; the network's class says so.
   ///
+  /// \param layer_count  l, 0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
@@ -76,8 +83,9 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.embed();
     return this->begun();
   }
-  /// The same. \param shared  null, or a network of the same model that has computed H: share(). May be this one
+  /// Computes X_1 and, for Bayesian models, the posterior.
   ///
+  /// \param shared  a network of the same model whose share() has computed H; may be this network. Null: computes H
   /// \throws std::invalid_argument  as above
   /// \throws std::logic_error       share() did not come before
   BegunPass<Derived> begin(const ForwardPass<S>& pass,
@@ -86,7 +94,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.set_pass(pass);
     if (shared == nullptr) {
       steps_.embed();
-      steps_.start_from_encoder();
+      steps_.infer_from_encoder();
     } else {
       steps_.take(static_cast<NetworkOfSteps&>(*shared).steps_);
     }
@@ -103,10 +111,10 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     require(!steps_.encodes_twice(), "separate_encoder", true, "it reads features");
     this->begin_pass(pass);
     steps_.set_pass(pass);
-    steps_.start_at(embedding);
+    steps_.infer_from(embedding);
     return this->template begun<true>();
   }
-  /// Where the derivative of X_{L+1} may be written after begin(). Others of its shape are as good.
+  /// Memory in which callers may store the derivative of X_{L+1} after begin(); any other of its shape works as well.
   [[nodiscard]] FeatureView<S> features_bar() requires Steps::takes_embeddings {
     return steps_.last_bar();
   }
@@ -150,7 +158,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     }
     this->end_accumulate();
   }
-  /// The same from the derivative of X_{L+1}.
+  /// Adds to these derivatives from the derivative of X_{L+1}.
   void accumulate(const FeatureView<const S>& features_bar, bool sheaf_begun) {
     this->check_accumulate();
     const FeatureView<S> bar = steps_.last_bar();
@@ -166,11 +174,11 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.embed_backward();
     return steps_.total_kl();
   }
-  /// The same after a pass from given embeddings, and computes their derivative.
+  /// Completes gradient() after a pass from given embeddings, and computes their derivative, n × h.
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
     end_backward();
-    embedding_bar.eigen() = steps_.start_backward().eigen();
+    embedding_bar.eigen() = steps_.infer_backward().eigen();
     return steps_.total_kl();
   }
 
@@ -182,7 +190,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
       return steps_.last_bar();
     }
   }
-  /// What finish_backward() begins with. \throws std::logic_error
+  /// Ends the sums of accumulate(). \throws std::logic_error  accumulate() did not come before
   void end_backward() {
     this->check_finish();
     if (steps_.ends_with_kl()) steps_.kl = steps_.mean_kl();

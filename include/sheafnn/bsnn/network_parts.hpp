@@ -1,5 +1,9 @@
 /// \file
-/// NetworkParts: the layers and buffers of a Network, and the checks of what its passes are given.
+/// NetworkParts: the layers and buffers of a Network, and the checks of a pass's arguments. The members in the order of a pass:
+///
+///     input      X, sparse                       embedding   encoder, X → H
+///     source     posterior or learners, H → F^l  layers      X_l, F^l → X_{l+1}
+///     output     readout, X_{L+1} → Y            x_bar, embedding_bar   derivatives of X_l and of X_1
 #pragma once
 
 #include <algorithm>
@@ -30,7 +34,8 @@
 
 namespace sheafnn::detail {
 
-/// The sheaf source of a model.
+/// The sheaf source of a model: VariationalSource draws from a posterior, PointSource computes learned or fixed maps,
+/// GivenSource holds maps that come with the graph.
 template <class Posterior, class S>
 struct SheafSourceOf {
   using type = VariationalSource<Posterior, S>;
@@ -45,7 +50,7 @@ struct SheafSourceOf<GivenMaps<Family>, S> {
   using type = GivenSource<Family, S>;
 };
 
-/// The graph of a network, without edges where the options say so.
+/// The graph that a network sees: the given graph, or its nodes without edges if the options say so.
 struct SeenGraph {
   template <class Options>
   SeenGraph(const Options& options, const Graph& on)
@@ -55,6 +60,7 @@ struct SeenGraph {
   const Graph& seen;
 };
 
+/// See the file comment. The sheaves are random if the model is Bayesian and its maps are learned.
 template <class ModelType>
 struct NetworkParts
     : SeenGraph,
@@ -67,7 +73,7 @@ struct NetworkParts
   using Posterior = typename Model::Posterior;
   using Source = typename SheafSourceOf<Posterior, S>::type;
   static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
-  /// Can the sheaf learner give maps to pairs of nodes that are no edges?
+  /// Can the sheaf learner compute maps of pairs of nodes that are not edges?
   static constexpr bool has_pair_maps =
       std::is_same_v<Source, PointSource<Family, S>> || (is_sampled && !is_around_given<Posterior>);
 
@@ -112,33 +118,33 @@ struct NetworkParts
     return source.stack()[std::min(layer, sheaf_count() - 1)];
   }
 
-  /// Numbers of a node's embedding, h.
+  /// h, the length of a node's embedding.
   [[nodiscard]] Index embedding_width() const noexcept { return model.hidden_width(); }
-  /// n × h numbers as features.
+  /// An n × h matrix as features, n × d' × f.
   [[nodiscard]] FeatureView<const S> features_of(const MatrixView<const S>& rows) const noexcept {
     return {rows.data(), rows.rows(), shape.coordinates, shape.channels};
   }
   [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) noexcept {
     return {buffer.data(), graph.node_count(), shape.coordinates, shape.channels};
   }
-  /// Memory to work in, taken when it is first asked for.
+  /// Working memory of n × d' × f, allocated by the first call.
   [[nodiscard]] FeatureView<S> scratch(int i) {
     take(scratch_[i]);
     return view(scratch_[i]);
   }
-  /// W and Y of all layers; null where each has its own: on parts of a graph, whose halo they would exchange again.
+  /// Memory that all layers share for W and Y. Null on parts of a graph, where sharing would repeat the exchange of halos.
   [[nodiscard]] SharedRows<S>* shared_rows() noexcept {
     return graph.part() == nullptr && !layers.reads().work ? &rows_ : nullptr;
   }
-  /// No layer's numbers are in them any more.
+  /// Declares that the shared rows no longer hold the W and Y of a layer.
   void release_rows() noexcept { rows_.owner = nullptr; }
-  /// Memory for the projections of sheaf learners, in the memory of W; null: they have their own. A layer whose W they overwrite
-  /// computes it again.
+  /// Memory for the projections of sheaf learners: the memory of W, which a layer then computes again. Null: they have their
+  /// own.
   [[nodiscard]] S* learner_work() {
     const bool fits = shared_rows() != nullptr && model.layout().learner.projection_width() <= shape.row();
     return fits ? rows().scaled.data() : nullptr;
   }
-  /// scratch(0) of forward and of backward passes of layers, in the memory of W and Y where these are not read at that time.
+  /// scratch(0) for forward and for backward passes of layers, or the memory of W or Y while no layer reads it.
   [[nodiscard]] FeatureView<S> forward_scratch() {
     return shared_rows() == nullptr ? scratch(0) : view(rows().scaled);
   }
@@ -147,11 +153,11 @@ struct NetworkParts
   }
   [[nodiscard]] FeatureView<S> x_bar_view() noexcept { return view(x_bar); }
   [[nodiscard]] FeatureView<S> embedding_bar_view() noexcept { return view(embedding_bar); }
-  /// Where layer l adds the derivative of the input of the layer before it. Empty if no layer reads that input again.
+  /// Where layer l adds the derivative of the previous layer's input. Empty if no layer reads that input again.
   [[nodiscard]] FeatureView<S> before_bar_view(Index l) noexcept {
     return layers.reads().before ? view(before_bar_[l % 2]) : FeatureView<S>();
   }
-  /// Is anything random in a pass, beside dropout?
+  /// Is anything in a pass random, apart from dropout?
   [[nodiscard]] bool draws() const noexcept { return is_sampled || layers.reads().scores > 0; }
 
   /// Takes a pass. \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
@@ -169,16 +175,15 @@ struct NetworkParts
     return {weights_bar.sheaf_encoder, weights_bar.learners};
   }
 
-  /// Zeros the derivatives that backward passes add to. The encoders' weights are left out, because they overwrite
-  /// their derivatives.
+  /// Zeros the derivatives that backward passes add to. They overwrite the derivatives of the encoders' weights.
   void clear_gradient() {
     const NetworkWeights<ParameterSlot>& at = model.layout().at;
     clear_but(model.parameters(), {at.encoder.weight, at.sheaf_encoder.weight}, gradient);
   }
-  /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar. Takes the memory of both derivatives,
-  /// which is one array if only one sample is added and no layer reads X_1.
+  /// Prepares x_bar and embedding_bar for the backward pass of a sample; layers that read X_1 add to embedding_bar. Both are
+  /// one array if only one sample is added and no layer reads X_1.
   ///
-  /// \returns whether x_bar is the first that is added to embedding_bar: see add_sample()
+  /// \returns whether x_bar is the first term of embedding_bar: see add_sample()
   bool begin_embedding_bar(Execution execution, bool first_sample) {
     const bool added = layers.reads().first, overwrites = first_sample && !added;
     if (overwrites && x_bar.empty()) std::swap(x_bar, embedding_bar);
@@ -187,12 +192,12 @@ struct NetworkParts
     if (first_sample && added) clear(execution, embedding_bar);
     return overwrites;
   }
-  /// Before the backward pass of a sample: X̄_{l−1} of layers that read it is 0.
+  /// Zeros X̄_{l−1} of layers that read X_{l−1}, before the backward pass of a sample.
   void clear_before_bars(Execution execution) {
     for (Buffer<S>& buffer : before_bar_) clear(execution, buffer);
   }
-  /// After the backward pass of layer l, adds to x_bar what the layer after it has added to the derivative of the same
-  /// features. For the first layer, adds what that layer itself has added, too.
+  /// After the backward pass of layer l: adds to x_bar what layer l + 1 contributed to the derivative of the same features. For
+  /// the first layer it also adds that layer's own contribution.
   void add_before_bar(Execution execution, Index l) {
     if (!layers.reads().before) return;
     Buffer<S>& from_above = before_bar_[(l + 1) % 2];
@@ -204,12 +209,12 @@ struct NetworkParts
   SparseInput<S> input;
   EdgeBlocks<S> blocks;
   DiffusionShape<S> shape;
-  std::unique_ptr<const StalkMasks<S>> stalks;  ///< null where all have D
+  std::unique_ptr<const StalkMasks<S>> stalks;  ///< null if all stalks have dimension D
   NodeEmbedding<S> embedding;
   Source source;
   typename Model::Stack layers;
   ReadoutHead<S> output;
-  std::optional<ComplexStart<S>> complex;  ///< where features are complex
+  std::optional<ComplexStart<S>> complex;  ///< X_1 of layers with complex features
   Buffer<S> x_bar, embedding_bar;          ///< derivatives of X_l, and of X_1
 
  private:
@@ -217,7 +222,7 @@ struct NetworkParts
     rows_.take(graph.node_count() * shape.row());
     return rows_;
   }
-  /// Makes the buffer n × h, if it is not; rows of the halo are 0.
+  /// Allocates an empty buffer as n × h; the halo's rows become 0.
   void take(Buffer<S>& buffer) {
     if (!buffer.empty()) return;
     buffer.resize(graph.node_count() * shape.row(), to_be_written);
@@ -227,7 +232,7 @@ struct NetworkParts
     parallel_for(execution, buffer.size(), 4096,
                  [&](Index begin, Index end) { std::fill(buffer.data() + begin, buffer.data() + end, S(0)); });
   }
-  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, shape.row()), learned = runs_of_rows(part, model.layout().learner.inputs);
     embedding.entry_mask().set_runs(
@@ -236,7 +241,7 @@ struct NetworkParts
     layers.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(learned); });
   }
-  /// Some layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
+  /// Layers with I − Δ in place of Δ average, so their fixed filters have the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
     DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp,
                         options.channels * parts_of(options.layer), detail::has_augmented_filters(options));
@@ -269,7 +274,7 @@ struct NetworkParts
 
   Buffer<S> scratch_[2];
   SharedRows<S> rows_;
-  Buffer<S> before_bar_[2];  ///< of layers with even and odd numbers
+  Buffer<S> before_bar_[2];  ///< X̄_{l−1} of layers with even and odd index l
 };
 
 }  // namespace sheafnn::detail

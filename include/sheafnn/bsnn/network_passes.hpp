@@ -1,7 +1,6 @@
 /// \file
-/// NetworkPasses: what every Network has besides its equations. It has accessors, and builds forward() and backward()
-/// from the steps begin(), draw(), accumulate() and finish_backward() that a Network defines. Users call the steps
-/// through begun_pass.hpp.
+/// NetworkPasses: forward(), backward() and the accessors of every Network. The passes consist of the steps begin(), draw(),
+/// accumulate() and finish_backward(), which network_of_steps.hpp defines and users call through begun_pass.hpp.
 #pragma once
 
 #include <stdexcept>
@@ -40,7 +39,7 @@ class NetworkPasses {
   [[nodiscard]] const GraphOf<Model>& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
-  /// Is anything random, beside dropout?
+  /// Is anything random, apart from dropout?
   [[nodiscard]] bool draws() const noexcept {
     if constexpr (requires { steps_.draws(); }) {
       return steps_.draws();
@@ -48,7 +47,7 @@ class NetworkPasses {
       return Steps::is_sampled;
     }
   }
-  /// The number of samples to draw: `samples`, or 1 if nothing is random. Takes any number.
+  /// The number of samples to draw: `requested`, or 1 if nothing is random. Takes any number.
   [[nodiscard]] Index sample_count(Index requested) const noexcept { return draws() ? requested : 1; }
   /// The pass of the last begin(), and the sample of the last draw.
   [[nodiscard]] const ForwardPass<S>& pass() const noexcept { return steps_.pass; }
@@ -57,11 +56,11 @@ class NetworkPasses {
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
   /// Outputs of the last draw. A loss that works in place has overwritten them.
   [[nodiscard]] MatrixView<const S> outputs() const noexcept { return steps_.output.output(); }
-  /// A matrix of the shape of the outputs, for their derivative. Another matrix of this shape is as good.
+  /// Memory for the derivative of the outputs, of their shape; any other matrix of this shape works as well.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
-  /// The same, for a loss that has parameters of its own and adds their derivatives between begin_backward() and
+  /// gradient(), for a loss that has its own parameters and adds their derivatives between begin_backward() and
   /// finish_backward().
   [[nodiscard]] S* loss_gradient() noexcept { return steps_.gradient.data(); }
 
@@ -72,7 +71,7 @@ class NetworkPasses {
   MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
     return derived().begin(pass).draw(pass.sample).view();
   }
-  /// Computes the derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
+  /// Computes the derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) with respect to every parameter, in gradient().
   ///
   /// \param outputs_bar  of the shape of the outputs
   /// \returns the KL term: kl(), plus the mean over the samples of the layers' own KL terms; 0 if nothing is random
@@ -86,17 +85,17 @@ class NetworkPasses {
   }
 
   /// Computes once what the next training pass and evaluations with the same parameters share. It is H with and without the
-  /// pass's dropouts, and a posterior that does not depend on dropouts. begin(pass, this) uses it for the training pass, and
-  /// begin(evaluation, this) for evaluations, of this network or of others on the same graph. Unchecked: the parameters and
-  /// the training pass stay the same.
+  /// pass's dropouts, and a posterior that does not depend on dropouts. begin(training, this) uses it for the training pass, and
+  /// begin(evaluation, this) for an evaluation, in this network or in another one on the same graph. Unchecked: the parameters
+  /// and the training pass stay the same.
   ///
   /// \throws std::invalid_argument  as begin()
   void share(const ForwardPass<S>& training) {
     steps_.share(training);
     shares_ = true;
   }
-  /// Draws dropout masks of the next training pass while go_on() holds. The pass draws the missing masks. May run
-  /// beside a pass of this network. Unchecked: the rates, and that `pass` is the next training pass.
+  /// Draws dropout masks of the next training pass while go_on() returns true. The pass draws the missing masks. May run in
+  /// another thread during a pass of this network. Unchecked: the rates, and that `training` is the next training pass.
   template <class GoOn>
   void draw_masks_ahead(const ForwardPass<S>& training, const GoOn& go_on) {
     steps_.for_masks(training, [&](DropoutMask& mask, const Dropout& dropout) {
@@ -106,7 +105,7 @@ class NetworkPasses {
 
   /// On a part of a graph (graph/graph_part.hpp), a backward pass leaves the part's share of the derivatives, of the
   /// loss and of the KL term. This function adds them up over all parts. On a whole graph it does nothing. Takes any
-  /// numbers.
+  /// values.
   void sum_over_parts(double& loss, double& kl) {
     GraphPart* part = part_of(steps_.graph);
     if (part == nullptr) return;
@@ -141,13 +140,13 @@ class NetworkPasses {
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
-  /// The pass whose embeddings are computed.
+  /// The handle of a pass whose embeddings have been computed.
   template <bool FromEmbedding = false>
   [[nodiscard]] BegunPass<Derived, FromEmbedding> begun() {
     return PassSteps::begun<FromEmbedding>(derived());
   }
 
-  /// Calls use(outputs) for samples 0 … count − 1, and for no others.
+  /// Draws samples 0 … count − 1 and calls use(outputs) after each.
   template <class Use>
   void draw_all(Index count, const Use& use) {
     for (Index k = 0; k < count; ++k) use(PassSteps::draw(derived(), k).view());
@@ -168,7 +167,7 @@ class NetworkPasses {
     backward_begun_ = true;
   }
 
-  /// Invalidates the results of the pass before. \param shared  see begin()
+  /// Invalidates the results of the previous pass. \param shared  see begin()
   void begin_pass(const ForwardPass<S>& pass, const NetworkPasses* shared = nullptr) {
     require(shared == nullptr || pass.training || !pass.keep, "keep", true,
             "an evaluation that shares its first steps keeps nothing");
@@ -197,7 +196,7 @@ class NetworkPasses {
     steps_.kept = steps_.pass.keeps();
     drawn_ = true;
   }
-  /// Features after no layer need no draw.
+  /// X_1 needs no draw.
   void check_layer_count(Index layer_count, Index layers) const {
     check_begun("features_after");
     require_between("layer_count", layer_count, 0, layers);
@@ -213,7 +212,7 @@ class NetworkPasses {
     if (!backward_begun_) throw std::logic_error("add() needs a backward pass that has not finished");
     require_kept();
   }
-  /// Until end_accumulate() the backward pass has ended. If it fails, it has overwritten what it read, and left parts of sums.
+  /// Marks the backward pass as ended until end_accumulate(): if it fails, its inputs are overwritten and its sums incomplete.
   void begin_accumulate() noexcept { steps_.kept = backward_begun_ = false; }
   void end_accumulate() noexcept {
     steps_.first_sample = false;
@@ -235,8 +234,8 @@ class NetworkPasses {
 
   PassNumbers numbers_;
   bool backward_begun_ = false;  ///< between begin_backward() and finish_backward()
-  bool drawn_ = false;           ///< has a draw of the pass ended?
-  bool shares_ = false;          ///< do the embeddings come from share()?
+  bool drawn_ = false;           ///< has the pass drawn a sample?
+  bool shares_ = false;          ///< has share() computed what the next passes may take?
 };
 
 }  // namespace sheafnn::detail

@@ -1,6 +1,14 @@
 /// \file
-/// NetworkSteps: the steps that the passes of a Network are made of, on its parts, and what a pass remembers between
-/// them. NetworkOfSteps says what they are.
+/// NetworkSteps: the steps of the passes of a Network, and what a pass remembers between them. The equations are in
+/// network.hpp, the order of the calls in network_of_steps.hpp:
+///
+///     begin():  embed()               H = encoder(X)                    embed_backward()
+///               infer_from(H)         Q(F | H), X_1 = H                 infer_backward()
+///     draw():   build_sheaf(l, x)     F^{l+1} ~ Q, or learner_l(x)      sheaf_backward(l)
+///               apply_layer(l, x)     X_{l+2} = layer_l(x = X_{l+1})    apply_layer_backward(l, bar)
+///
+/// NetworkOfSteps::draw() then computes the readout. The steps on the right are the backward pass. add() takes the last two for
+/// one sample, from the last layer to the first. finish() takes the first two for all samples together.
 #pragma once
 
 #include <utility>
@@ -23,77 +31,40 @@ struct NetworkSteps : NetworkParts<ModelType> {
   NetworkSteps(const Model& of, const Graph& over, const Features& features, Execution on)
       : Parts(of, over, features, on) {}
 
-  static constexpr bool takes_embeddings = true, shares_embeddings = true;
-  /// Has the learner an encoder of its own?
-  [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
-  void set_pass(const ForwardPass<S>& of) {
-    Parts::set_pass(of);
-    this->source.work_in(this->learner_work());
-    first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
-  }
+  // Forward pass. Layers count from 0, so layer l reads X_{l+1} and F^{l+1} of the equations (network.hpp).
+
   /// H = encoder(X), with the pass's dropouts. \param with_clean  also without dropouts
   void embed(bool with_clean = false) {
     this->embedding.forward(execution, this->weights.encoder, this->weights.second, pass.of_features(),
                             pass.of_hidden(), with_clean, encoder_memory());
   }
   /// Q(F | H), for H = `from`.
-  void infer(const MatrixView<const S>& from) {
+  void infer_from(const MatrixView<const S>& from) {
     start_from(from);
     this->source.infer(execution, this->source_weights(), start, encoder_memory());
   }
-  void start_at(const MatrixView<const S>& h) { infer(h); }
-  void start_from_encoder() { infer(this->embedding.output()); }
-  /// X_1.
+  /// X_1 = H as features, n × d' × f.
   [[nodiscard]] FeatureView<const S> start_features() const {
     return this->complex ? this->complex->output() : this->features_of(start);
   }
 
-  /// X_{count+1}, after all layers at the requested nodes.
-  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
-    return count == 0 ? start_features() : this->layers[count - 1].output();
-  }
-  /// Draws the sheaves of a sample and computes X_{L+1} at the requested nodes.
+  /// The equations of the layers: draws the sheaves of a sample and computes X_{L+1} at the requested nodes.
   void diffuse() {
     FeatureView<const S> x = start_features();  // X_1 = H
     for (Index l = 0; l < this->layer_count(); ++l) {
       if (l < this->sheaf_count()) build_sheaf(l, x);  // F^{l+1}
-      x = diffuse(l, x);                               // X_{l+2}
+      x = apply_layer(l, x);                           // X_{l+2}
     }
   }
-  /// Where the derivative of X_{L+1} belongs.
-  [[nodiscard]] FeatureView<S> last_bar() { return this->scratch(0).first(nodes.count()); }
-  /// The same for a derivative from outputs: the place of X_{L+1}, if the pass and the layer allow it.
-  [[nodiscard]] FeatureView<S> bar_from_outputs() {
-    const FeatureView<S> place = last_place();
-    return place.data() != nullptr && this->output.works_in_place() ? place.first(nodes.count()) : last_bar();
-  }
-  /// Computes the derivative of X_1 from the derivative of X_{L+1}, and adds it over the samples.
-  ///
-  /// \param sheaf_begun  has a step after the layers begun the derivative of the last sheaf?
-  void accumulate_layers(FeatureView<S> bar, bool sheaf_begun) {
-    sheaf_gradient_begun = sheaf_begun;
-    const bool first = this->begin_embedding_bar(execution, first_sample);
-    this->clear_before_bars(execution);
-    for (Index l = this->layer_count(); l-- > 0;) {
-      diffuse_backward(l, bar);
-      if (l < this->sheaf_count()) sheaf_backward(l);
-      this->add_before_bar(execution, l);
-      bar = this->x_bar_view();
-    }
-    this->add_sample(this->x_bar, this->embedding_bar, first);
-  }
-
-  // Layers count from 0, so layer l reads X_{l+1} and F^{l+1} of the equations (network.hpp).
-
   /// F^{l+1}: drawn from Q, or computed from x = X_{l+1}.
   void build_sheaf(Index l, const FeatureView<const S>& x) {
     this->source.build(execution, this->source_weights(), sheaf_input(l, x));
     if (this->layers.reads().scales) this->source.stack()[l].fetch_scales();
   }
   /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
-  [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
+  [[nodiscard]] FeatureView<const S> apply_layer(Index l, const FeatureView<const S>& x) {
     const bool last = l + 1 == this->layer_count();
-    this->release_rows();  // whatever the layer writes to; one that takes them owns them then
+    this->release_rows();  // the layer may overwrite them; one that keeps its W and Y there becomes their owner
     this->layers[l].forward({.execution = execution,
                              .sheaf = this->sheaf_of(l),
                              .x = x,
@@ -110,9 +81,40 @@ struct NetworkSteps : NetworkParts<ModelType> {
     return this->layers[l].output();
   }
 
+  /// X_{count+1}, after all layers at the requested nodes.
+  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
+    return count == 0 ? start_features() : this->layers[count - 1].output();
+  }
+  void infer_from_encoder() { infer_from(this->embedding.output()); }
+
+  // Backward pass:
+
+  /// Where the derivative of X_{L+1} belongs.
+  [[nodiscard]] FeatureView<S> last_bar() { return this->scratch(0).first(nodes.count()); }
+  /// Where the readout writes the derivative of X_{L+1}: over X_{L+1} itself, if the pass and the layers allow it.
+  [[nodiscard]] FeatureView<S> bar_from_outputs() {
+    const FeatureView<S> place = last_place();
+    return place.data() != nullptr && this->output.works_in_place() ? place.first(nodes.count()) : last_bar();
+  }
+  /// Computes the derivative of X_1 from the derivative of X_{L+1}, and adds it over the samples.
+  ///
+  /// \param bar          derivative of X_{L+1} at the requested nodes, overwritten
+  /// \param sheaf_begun  has a step after the layers already written to the derivative of the last sheaf?
+  void accumulate_layers(FeatureView<S> bar, bool sheaf_begun) {
+    sheaf_gradient_begun = sheaf_begun;
+    const bool first = this->begin_embedding_bar(execution, first_sample);
+    this->clear_before_bars(execution);
+    for (Index l = this->layer_count(); l-- > 0;) {
+      apply_layer_backward(l, bar);
+      if (l < this->sheaf_count()) sheaf_backward(l);
+      this->add_before_bar(execution, l);
+      bar = this->x_bar_view();
+    }
+    this->add_sample(this->x_bar, this->embedding_bar, first);
+  }
   /// Computes the derivatives of X_{l+1} (in x_bar), of the layer's weights and of its sheaf's blocks. Reads the
   /// derivative of X_{l+2}, which is overwritten.
-  void diffuse_backward(Index l, const FeatureView<S>& bar) {
+  void apply_layer_backward(Index l, const FeatureView<S>& bar) {
     const bool last = l + 1 == this->layer_count();
     // This sheaf has derivatives already: from a step after the layers (pair_head.hpp) or, where layers share one
     // sheaf, from the layer above.
@@ -140,7 +142,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
   /// the blocks of F^{l+1}.
   void sheaf_backward(Index l) {
-    const SheafInput<S> read = sheaf_input(l, start_features());  // x is not read backwards: sources kept it
+    const SheafInput<S> read = sheaf_input(l, start_features());  // not X_{l+1}: the source has kept what it needs of it
     const double share = sample_share() / static_cast<double>(this->sheaf_count());
     if constexpr (Parts::is_sampled) {
       if (!closed_form) kl += share * this->source.log_ratio(execution, read);
@@ -163,7 +165,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// samples.
   ///
   /// \returns the derivative of H
-  MatrixView<S> start_backward() {
+  MatrixView<S> infer_backward() {
     const S* more = std::exchange(learner_bar_begun, false) ? learner_bar.data() : nullptr;
     const MatrixView<S> bar = this->complex ? this->complex->backward(execution, this->embedding_bar.data())
                                             : this->embedding_bar_view().rows();
@@ -172,9 +174,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
     if (this->stalks) this->stalks->mask(execution, all_nodes(), bar, bar, this->shape.channels);
     return bar;
   }
-  /// The same, and then computes the derivatives of the encoders' weights.
+  /// Calls infer_backward(), then computes the derivatives of the encoders' weights.
   void embed_backward() {
-    const MatrixView<S> bar = start_backward();
+    const MatrixView<S> bar = infer_backward();
     this->embedding.forward_again(execution, this->weights.encoder);
     this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
                              this->weights_bar.second);
@@ -193,7 +195,16 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// The weight of one sample in the objective.
   [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
 
-  // For passes that share steps:
+  // The other members that NetworkPasses and NetworkOfSteps need, and the steps of passes that share embeddings:
+
+  static constexpr bool takes_embeddings = true, shares_embeddings = true;
+  /// Does the learner have its own encoder?
+  [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
+  void set_pass(const ForwardPass<S>& of) {
+    Parts::set_pass(of);
+    this->source.work_in(this->learner_work());
+    first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
+  }
 
   /// See NetworkPasses.
   void share(const ForwardPass<S>& of) {
@@ -202,7 +213,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       if (dropout.active()) mask.take_ahead();
     });
     embed(true);
-    if (shares_posterior()) infer({});
+    if (shares_posterior()) infer_from({});
   }
   /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called;
   /// may be these steps
@@ -215,7 +226,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
         return;
       }
     }
-    infer(from);
+    infer_from(from);
   }
   /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
   template <class Use>
@@ -228,14 +239,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
 
   MatrixView<const S> start;                            ///< H
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
-  bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
-  bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
-  Buffer<S> masked_start;             ///< H without coordinates that nodes do not have
+  bool sheaf_gradient_begun = false;  ///< has a step after the layers already written to the last sheaf's derivative?
+  bool learner_bar_begun = false;     ///< does learner_bar hold a derivative?
+  Buffer<S> masked_start;             ///< H with 0 in the coordinates that a node's stalk does not have
   Buffer<S> learner_bar;    ///< derivative of the input of the last sheaf's learner, which LastLearner adds
   double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples
 
  private:
-  /// The memory of X_{L+1}, if the pass allows to overwrite it and layers do not read it backwards; else empty.
+  /// The memory of X_{L+1} if the pass may overwrite it and no layer's backward pass reads it; otherwise empty.
   [[nodiscard]] FeatureView<S> last_place() {
     if constexpr (requires { this->layers[0].output_place(); }) {
       if (pass.overwrites && pass.keeps() && this->shared_rows() != nullptr) {
@@ -244,8 +255,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     return {};
   }
-  /// The same for encoders, whose values are there before X_{L+1} and are computed again after it. Null where that takes more
-  /// time than it saves memory.
+  /// last_place() as memory for the encoders. Their values are needed before X_{L+1} exists, and embed_backward() computes them
+  /// again. Null where that costs more time than the memory is worth.
   [[nodiscard]] S* encoder_memory() {
     constexpr Index large = Index{2} << 20;  // bytes
     const bool worth = this->graph.node_count() * this->embedding_width() * Index{sizeof(S)} > large &&

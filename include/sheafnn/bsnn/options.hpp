@@ -276,7 +276,7 @@ enum class KlSchedule {
   constant,  ///< the maximum
   off        ///< 0
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(KlSchedule) { return std::array{"cyclical", "constant", "off"}; }
 /// λ_t (math: "Loss"). Takes any maximum and epoch.
 [[nodiscard]] SHEAFNN_HD inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
@@ -297,7 +297,7 @@ enum class SampleLoss {
   expected,   ///< (1/K) Σ_k −log p(y | F_k), as in the evidence lower bound
   predictive  ///< −log (1/K) Σ_k p(y | F_k), the loss of averaged predictions; equal to `expected` if K = 1
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(SampleLoss) { return std::array{"expected", "predictive"}; }
 
 /// How KL(posterior ‖ prior) is computed.
@@ -306,7 +306,7 @@ enum class KlEstimator {
   closed_form,  ///< exactly
   monte_carlo   ///< log q − log p of the sampled maps, averaged over layers and samples
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(KlEstimator) {
   return std::array{"automatic", "closed-form", "monte-carlo"};
 }

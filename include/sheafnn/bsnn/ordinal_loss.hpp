@@ -35,7 +35,7 @@ class Ordinal {
  public:
   static constexpr std::string_view name = "ordinal";
 
-  /// \param classes  n numbers of classes in [0, K), −1 where unknown
+  /// \param classes  n classes in [0, K), −1 where unknown
   explicit Ordinal(std::span<const std::int32_t> classes) : classes_(classes) {}
   explicit Ordinal(std::vector<std::int32_t>&&) = delete;  // it would dangle
 

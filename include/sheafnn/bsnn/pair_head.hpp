@@ -3,8 +3,8 @@
 /// product, a bilinear form, or the energy of the outputs on a pair under the network's own sheaf
 /// (layers/pair_scores.hpp, pair_sheaf.hpp).
 ///
-/// The outputs y_u of a node (C numbers, ModelOptions::classes) are its embedding; the energy reads them as d × C/d numbers
-/// in its stalk. The head's parameters belong to a loss: extend_parameters() adds them behind the model's own, with the
+/// The outputs y_u of a node (C values, ModelOptions::classes) are its embedding; the energy reads them as d × C/d values
+/// in its stalk. The head's parameters belong to a loss: extend_parameters() adds them after the model's own, with the
 /// names `loss.dot.bias`, `loss.dot.log_temperature`, … math: "Links".
 #pragma once
 
@@ -175,7 +175,7 @@ class PairScorer {
     }
     inferred_ = false;
   }
-  /// Scores of the present sample, one row per distinct pair; row_of() gives the row of a pair.
+  /// Scores of the current sample, one row per distinct pair; row_of() gives the row of a pair.
   ///
   /// \param outputs  n × C
   MatrixView<const S> scores(Network<Model>& network, const MatrixView<const S>& outputs) {
@@ -194,7 +194,7 @@ class PairScorer {
     return scores_->scores();
   }
   [[nodiscard]] std::span<const std::int32_t> row_of() const noexcept { return edge_of_; }
-  /// For the derivative of scores().
+  /// Memory for the derivative of scores().
   [[nodiscard]] MatrixView<S> scores_bar() noexcept { return scores_->scores_bar(); }
 
   /// Computes the derivatives of the outputs (overwritten), of the head's parameters and, for energies, of the sheaf

@@ -13,7 +13,7 @@
 
 namespace sheafnn::detail {
 
-/// Checks the explicit noise of a sample, `each` arrays. \throws std::invalid_argument  there are fewer
+/// Checks that a sample has explicit noise, `each` arrays. \throws std::invalid_argument  fewer arrays
 SHEAFNN_NOINLINE inline void check_noise_count(std::string_view name, std::size_t count, Index sample, Index each,
                                                std::string_view of) {
   if (count == 0 || static_cast<Index>(count) >= (sample + 1) * each) return;
@@ -27,7 +27,7 @@ void check_sample(const ForwardPass<S>& pass, Index sample, Index sheaf_count) {
   require(sample >= 0 && sample < 32768, "sample", sample, "must be between 0 and 32767");
   check_noise_count("noise", pass.noise.size(), sample, sheaf_count, "sheaves");
 }
-/// Checks the explicit noise of variables that layers draw, `size` numbers per layer; 0: layers draw nothing.
+/// Checks the explicit noise of variables that layers draw, `size` values per layer; 0: layers draw nothing.
 ///
 /// \throws std::invalid_argument  noise of another size, or noise although layers draw nothing
 template <class S>
@@ -39,8 +39,8 @@ void check_layer_noise(const ForwardPass<S>& pass, Index size, Index layers) {
   }
   check_noise_count("layer_noise", pass.layer_noise.size(), pass.sample, layers, "layers");
 }
-/// Checks numbers of nodes or targets; `name` is in the singular. \throws std::invalid_argument  a number out of range,
-/// or not above the number before it
+/// Checks indices of nodes or targets; `name` is in the singular. \throws std::invalid_argument  an index out of range,
+/// or not above the previous index
 SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> numbers, Index count,
                                               std::string_view name) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -64,8 +64,8 @@ void check_pass(const ForwardPass<S>& pass, Index node_count) {
   require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
   check_increasing(pass.nodes, node_count, "node");
 }
-/// Checks the explicit noise of sampled models, `size` numbers per sheaf. \throws std::invalid_argument  of another
-/// size
+/// Checks the explicit noise of models that sample, `size` values per sheaf. \throws std::invalid_argument  noise of
+/// another size
 template <class S>
 void check_noise(const ForwardPass<S>& pass, Index size, Index sheaf_count) {
   for (std::size_t i = 0; i < pass.noise.size(); ++i) require_size(pass.noise[i], size, concat("noise[", i, "]"));

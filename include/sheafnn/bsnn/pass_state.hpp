@@ -1,5 +1,5 @@
 /// \file
-/// PassState: what the steps of a network know of its model, and remember of a pass.
+/// PassState: the state that the steps of every network share: model, graph, weights, gradient and the current pass.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@
 
 namespace sheafnn::detail {
 
-/// Neither copied nor moved: parts refer to each other.
+/// It is neither copied nor moved, since a network's parts refer to each other.
 ///
 /// \tparam Weights  Weights<T>: all weights, views of T
 /// \tparam Sampled  are sheaves random?
@@ -38,8 +38,8 @@ struct PassState {
 
   /// Checks and takes a pass. Points the weights at the parameters, and at the gradient before a training pass.
   ///
-  /// \param node_count         nodes with rows
-  /// \param noise_size, count  numbers of explicit noise of a sheaf, and sheaves, of models that sample
+  /// \param node_count         number of nodes with rows
+  /// \param noise_size, count  values of explicit noise per sheaf, and number of sheaves, for models that sample
   /// \param declare            declare(list, weights) for both
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   template <class Declare>
@@ -60,11 +60,11 @@ struct PassState {
     point_at(model.parameters(), gradient.data(), bound_gradient_,
              [&](ParameterList<S>& list) { declare(list, weights_bar); });
   }
-  /// The noise of a sheaf of the present sample, where the pass has some; else null.
+  /// The explicit noise of a sheaf of the current sample; null if the pass has none.
   [[nodiscard]] const S* explicit_noise(Index sheaf, Index count) const {
     return pass.noise.empty() ? nullptr : pass.noise[static_cast<std::size_t>(sample * count + sheaf)].data();
   }
-  /// total = bar of the first sample, total += bar of the others. The numbers of `bar` are undefined then.
+  /// total = bar for the first sample, total += bar for the others. Leaves the values of `bar` undefined.
   void add_sample(Buffer<S>& bar, Buffer<S>& total, bool first) {
     if (first) {
       std::swap(bar, total);
@@ -73,7 +73,7 @@ struct PassState {
     }
   }
   void add_sample(Buffer<S>& bar, Buffer<S>& total) { add_sample(bar, total, first_sample); }
-  /// Has the closed form of the KL term to be computed when all samples are there?
+  /// Must the closed form of the KL term be computed after the last sample?
   [[nodiscard]] bool ends_with_kl() const noexcept { return closed_form; }
   /// The KL term at the end of a backward pass.
   [[nodiscard]] double total_kl() const noexcept { return kl; }
@@ -85,10 +85,10 @@ struct PassState {
   Weights<S> weights_bar;
   Buffer<S> gradient;
   ForwardPass<S> pass;
-  NodeSelection nodes;  ///< of the rows of outputs
-  Index sample = 0;     ///< sample of the present draw
+  NodeSelection nodes;  ///< nodes of the rows of outputs
+  Index sample = 0;     ///< sample of the current draw
   BackwardOptions options;
-  bool kept = false;  ///< do the layers hold what a backward pass reads?
+  bool kept = false;  ///< do the layers hold everything that a backward pass reads?
   bool closed_form = true, first_sample = true;
   double kl = 0;  ///< KL term of the backward pass
 

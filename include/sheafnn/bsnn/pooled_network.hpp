@@ -1,6 +1,6 @@
 /// \file
 /// Network of a PooledModel: one row of outputs per graph of a union. It has the passes of every Network, so elbo(),
-/// train(), predict() and your own loops work with it. Numbers of nodes become numbers of graphs.
+/// train(), predict() and your own loops work with it. Indices of nodes become indices of graphs.
 ///
 ///     X_{L+1} of the node network,   r_g = pool(X_{L+1} at the nodes of graph g),   Y = r W_outᵀ + b_out
 ///
@@ -38,7 +38,7 @@ class PooledPart {
   using Family = typename NodeModel::Family;
   using Model = PooledModel<NodeModel>;
 
-  /// \param graphs  empty: all. Unchecked: numbers of graphs are in range
+  /// \param graphs  empty: all. Unchecked: indices of graphs are in range
   /// \throws std::invalid_argument  some of the graphs, with layers that draw something
   PooledPart(const Model& model, const Graph& whole, const SeenFeatures& seen,
              std::span<const std::int32_t> graphs)
@@ -175,7 +175,7 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] Execution execution() const noexcept { return execution_; }
   void set_execution(Execution execution) noexcept { execution_ = execution; }
-  /// Is anything random, beside dropout?
+  /// Is anything random, apart from dropout?
   [[nodiscard]] bool draws() const {
     const layers::LayerSetting setting = model_.node_model().layer_setting();
     return detail::NetworkParts<NodeModel>::is_sampled ||
@@ -185,7 +185,7 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }
   /// Graphs of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return nodes_; }
-  /// As for every Network, for the present pass. \throws std::logic_error  begin() did not come before
+  /// As for every Network, for the current pass. \throws std::logic_error  begin() did not come before
   [[nodiscard]] MatrixView<const S> outputs() const { return std::as_const(*begun("outputs").readout).output(); }
   [[nodiscard]] MatrixView<S> output_bar() { return begun("output_bar").readout->output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
@@ -237,7 +237,7 @@ class Network<PooledModel<NodeModel>> {
   /// KL(Q ‖ prior) as in Network::kl(), over the graphs of the pass. \throws std::logic_error  begin() did not come
   /// before
   [[nodiscard]] double kl() { return begun("kl").network().kl(); }
-  /// The node network of the present pass, on its graphs. \throws std::logic_error  begin() did not come before
+  /// The node network of the current pass, on its graphs. \throws std::logic_error  begin() did not come before
   [[nodiscard]] Network<NodeModel>& node_network() { return begun("node_network").network(); }
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// Options of networks with outputs per graph (architecture).
+/// Options of networks with outputs per graph (architecture). Source: math: "Pooling".
 #pragma once
 
 #include <type_traits>

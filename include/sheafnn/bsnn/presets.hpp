@@ -41,7 +41,7 @@ enum class Preset : std::uint8_t {
   large,         ///< from 10000 nodes
   dense          ///< below 10000 nodes, not homophilic, mean degree of 10 or more: pages that link to many others
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(Preset) {
   return std::array{"small", "citation", "heterophilic", "large", "dense"};
 }
@@ -79,7 +79,7 @@ enum class Preset : std::uint8_t {
   if (degree >= 10) return Preset::dense;
   return n < 1000 ? Preset::small : Preset::heterophilic;
 }
-/// The preset for a graph whose nodes have targets: of targets there is no homophily. Takes any.
+/// The preset for a graph whose nodes have targets: targets have no homophily. Takes any.
 [[nodiscard]] inline Preset choose_preset(const Graph& graph, std::optional<double> homophily = {}) {
   const double edges = static_cast<double>(graph.edge_count());
   const double nodes = static_cast<double>(std::max<Index>(graph.node_count(), 1));

@@ -7,7 +7,7 @@
 ///
 /// Where every layer learns a sheaf, a layer reads neighbours at distance 2, whose degrees normalise. So with 2L fan-outs of
 /// 0, all neighbours, a deterministic network of L layers gives its targets the outputs on the whole graph. The noise of
-/// posteriors and layers lies at the sample's own numbers. Predictions of validation and test nodes see samples, too, the
+/// posteriors and layers lies at the sample's own indices. Predictions of validation and test nodes see samples, too, the
 /// same ones in every epoch.
 ///
 /// Source: Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, 2017, algorithm 2.
@@ -36,6 +36,7 @@ namespace detail {
 /// Step of the samples of evaluations and predictions; no training has it.
 inline constexpr std::uint32_t step_of_evaluations = std::numeric_limits<std::uint32_t>::max();
 
+/// The subgraphs of drawn neighbours, one per step; see the file comment.
 class SampleSource final : public SubgraphSource {
  public:
   /// The arguments must outlive the source.

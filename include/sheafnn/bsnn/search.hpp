@@ -35,14 +35,14 @@ namespace sheafnn {
 /// The result of a training on the validation nodes.
 struct SearchScore {
   double score = 0;       ///< the larger, the better
-  double loss = 0;        ///< decides among equal scores: the smaller, the better
+  double loss = 0;        ///< breaks ties of equal scores: the smaller, the better
   Index epochs = 0;       ///< number of epochs so far
   bool finished = false;  ///< it ended before its last epoch; further epochs would change nothing
 };
 
 /// One training of a search.
 struct SearchTraining {
-  std::size_t split;  ///< number of the split
+  std::size_t split;  ///< index of the split
   Index epochs;       ///< largest number of epochs, including the epochs of earlier rounds
   /// To be called between two epochs. Once it returns true, the training ends and returns nothing.
   std::function<bool()> out_of_time;
@@ -85,12 +85,12 @@ struct SearchRow {
 /// The result of a search.
 struct SearchResult {
   std::vector<SearchRow> rows;       ///< as the candidates are numbered
-  std::vector<std::size_t> ranking;  ///< numbers of the candidates, the best first
+  std::vector<std::size_t> ranking;  ///< indices of the candidates, the best first
   bool complete = true;              ///< false: time or an interruption ended it
   Index rounds = 0;                  ///< that were completed
   double seconds = 0;
 
-  /// The number of the best candidate. Takes any result of search().
+  /// The index of the best candidate. Takes any result of search().
   [[nodiscard]] std::size_t winner() const { return ranking.front(); }
 };
 
@@ -119,7 +119,7 @@ class SuccessiveHalving {
       std::erase_if(left, [&](std::size_t i) { return !result_.rows[i].error.empty(); });
       if (round < options_.rounds) left.resize((left.size() + 1) / 2);
     }
-    // A setting that failed ranks behind all settings that did not, even if it was ahead before.
+    // A setting that failed ranks below all settings that did not, even if it was ahead before.
     std::stable_partition(result_.ranking.begin(), result_.ranking.end(),
                           [&](std::size_t i) { return result_.rows[i].error.empty(); });
     require_one();
@@ -224,7 +224,7 @@ class SuccessiveHalving {
     row.loss = loss / n;
   }
 
-  /// Checks that there is a setting left to choose.
+  /// Checks that a setting is left to choose.
   void require_one() const {
     if (result_.rows[result_.ranking.front()].error.empty()) return;
     throw std::runtime_error(concat("all settings of the search failed; ",
@@ -245,7 +245,7 @@ class SuccessiveHalving {
 /// Searches; see the file comment. The same candidates give the same result if the time suffices for all of them. If no
 /// candidate can be trained in time, the first one wins.
 ///
-/// \param splits  their number, ≥ 1
+/// \param splits  how many splits there are, ≥ 1
 /// \throws std::invalid_argument  no candidates, no splits, or an option out of range
 /// \throws std::runtime_error     every candidate failed
 /// \throws exceptions of candidates other than std::runtime_error

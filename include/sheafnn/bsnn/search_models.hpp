@@ -29,7 +29,7 @@
 
 namespace sheafnn {
 
-/// A setting of one of the types of a search: its number among them, and its options.
+/// A setting of one of the types of a search: its index among them, and its options.
 struct ModelSetting {
   std::string name;
   std::size_t type = 0;
@@ -39,7 +39,7 @@ struct ModelSetting {
 
 namespace detail {
 
-/// Calls use.operator()<Model>() of the type of that number.
+/// Calls use.operator()<Model>() for the type of that index.
 template <class... Models, class Use>
 void with_type(std::size_t number, const Use& use) {
   std::size_t type = 0;

@@ -46,7 +46,7 @@ void write_dense(const NodeFeatures& features, S* to) {
 /// Features as a network reads them.
 struct SeenFeatures {
   NodeFeatures features;           ///< n × p; on a part of a graph, rows of the halo are empty
-  std::vector<Index> first_entry;  ///< on a part, per owned node: number of its first entry in the whole
+  std::vector<Index> first_entry;  ///< on a part, per owned node: index of its first entry in the whole
 };
 
 /// \throws std::invalid_argument  as plan_of()
@@ -73,7 +73,7 @@ template <class Options, class GraphType>
 template <class Model>
 class PlanOfTraining {
  public:
-  /// \param train  nodes or graphs of the training; in a union, only the features of these graphs decide the plan
+  /// \param train  nodes or graphs of the training; in a union, only the features of these graphs determine the plan
   /// \throws std::invalid_argument  as plan_of()
   PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                  std::span<const std::int32_t> train = {}) {

@@ -10,7 +10,7 @@
 /// prior, for deterministic models from random_map(), which is uniform for rotations. Identity: identity maps. Edge
 /// weights stay at their edges, and all other parameters stay the same. Probabilities below 1e-30 count as 1e-30. A
 /// loss is NaN if the outputs with these maps are not finite, or if a flow takes too many steps. Accuracies are
-/// computed beside the losses.
+/// computed together with the losses.
 ///
 /// Networks whose stalks have dimensions of their own have no figures. Cooperative networks: cooperative_sheaf_use.hpp.
 #pragma once

@@ -39,8 +39,8 @@ struct ChangedSheafLoss {
   double accuracy = unknown;        ///< share of the nodes whose most probable class is their label
 };
 
-/// See the file comment. Figures that a model does not have are NaN or empty. For cooperative networks, incident pairs
-/// stand for the maps of nodes, and edges for arcs (cooperative_sheaf_use.hpp).
+/// See the file comment. Figures that a model does not have are NaN or empty. For cooperative networks, "incident pairs"
+/// means maps of nodes, and "edges" means arcs (cooperative_sheaf_use.hpp).
 struct SheafUse {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 

@@ -13,7 +13,7 @@ namespace sheafnn {
 /// minimised, the others maximised. Values after `accuracy` are metrics of a Classification
 /// (uncertainty/ranking_metrics.hpp).
 enum class StopOn { loss, accuracy, roc_auc, average_precision, macro_f1, brier };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(StopOn) {
   return std::array{"loss", "accuracy", "roc-auc", "average-precision", "macro-f1", "brier"};
 }

@@ -26,7 +26,7 @@ namespace sheafnn::detail {
 /// A subgraph, and what is computed for it.
 struct SubgraphBatch {
   Subgraph graph;
-  std::vector<std::int32_t> targets;  ///< nodes that are trained or predicted, by their numbers here
+  std::vector<std::int32_t> targets;  ///< nodes that are trained or predicted, by their indices here
 };
 
 /// Where the subgraphs of a training come from.
@@ -42,7 +42,7 @@ class SubgraphSource {
   [[nodiscard]] virtual SubgraphBatch evaluation(Index number) = 0;
 };
 
-/// The nodes that a training predicts, and their labels. Numbers in `split` count these nodes.
+/// The nodes that a training predicts, and their labels. Indices in `split` count these nodes.
 struct EvaluatedNodes {
   std::vector<std::int32_t> node;  ///< increasing
   std::vector<std::int32_t> labels;
@@ -82,7 +82,7 @@ template <class Model>
 ///
 /// Unchecked: that options are in range, and that labels and split fit the model (check_targets()).
 ///
-/// \throws std::invalid_argument  an option that there is not here (resume, on_checkpoint, a metric of
+/// \throws std::invalid_argument  an option that does not exist here (resume, on_checkpoint, a metric of
 ///         classes as stop_on), or data that do not fit the model
 /// \throws std::runtime_error     a diverged training, or rows that cannot be read
 template <class Model>

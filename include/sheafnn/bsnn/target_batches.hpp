@@ -12,17 +12,17 @@
 
 namespace sheafnn::detail {
 
-/// The nodes in an order that seed and epoch decide.
+/// The nodes in a random order that depends on seed and epoch.
 [[nodiscard]] inline std::vector<std::int32_t> target_order(std::vector<std::int32_t> nodes, std::uint64_t seed,
                                                             Index epoch) {
   shuffle(nodes, {seed, Purpose::batch_order, static_cast<std::uint32_t>(epoch)});
   return nodes;
 }
-/// Groups of at most `size` nodes that an order has.
+/// The number of groups of at most `size` nodes.
 [[nodiscard]] inline Index target_batch_count(const std::vector<std::int32_t>& order, Index size) {
   return (static_cast<Index>(order.size()) + size - 1) / size;
 }
-/// Such a group; its nodes increase. Unchecked: its number.
+/// The nodes of such a group, increasing. Unchecked: the group's index.
 [[nodiscard]] inline std::vector<std::int32_t> target_batch(const std::vector<std::int32_t>& order, Index size,
                                                             Index number) {
   const Index begin = number * size, end = std::min(begin + size, static_cast<Index>(order.size()));

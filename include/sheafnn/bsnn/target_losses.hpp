@@ -27,8 +27,8 @@
 namespace sheafnn {
 
 /// Real targets y ∈ R^k per node with Gaussian noise whose variance is learned: −log N(y; μ, v), mean over the known
-/// numbers. The 2k outputs are k means μ and k numbers s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
-/// has no lower bound: a network that fits a number exactly would let its variance fall to 0.
+/// targets. The 2k outputs are k means μ and k values s, with v = v₀ + e^s and a smallest variance v₀. Without v₀ the loss
+/// has no lower bound: a network that fits a target exactly would let its variance fall to 0.
 /// math: "Numbers, counts and ordered classes" (3.64), (3.65).
 ///
 /// Source: Nix, Weigend, "Estimating the mean and variance of the target probability distribution", ICNN 1994.
@@ -109,7 +109,7 @@ class Gaussian : public detail::EntryLoss<Gaussian, double> {
     }
     return uncertainty::normal_mixture_intervals(means, deviations, sample_count, coverage);
   }
-  /// Mean −log N of the normal distributions with the mixture's moments, and R² of the means over all numbers.
+  /// Mean −log N of the normal distributions with the mixture's moments, and R² of the means over all known targets.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
     return mean_score(predictions, nodes, [&](double y, Index u, Index c) {
@@ -151,7 +151,7 @@ class Poisson : public detail::EntryLoss<Poisson, double> {
 
   Poisson(const MatrixView<const double>&, std::vector<double>&&) = delete;  // it would dangle
 
-  /// \throws std::invalid_argument  targets of another shape, one that is no count, or a base rate that is not positive
+  /// \throws std::invalid_argument  targets of another shape, a target that is not a count, or a base rate that is not positive
   void validate(Index nodes, Index outputs) const {
     detail::check_number_targets(targets_, nodes, "0, 1, 2, …",
                                  [](double y) { return y >= 0 && y == std::floor(y); });

@@ -3,6 +3,7 @@
 ///
 /// Losses of numbers (target_losses.hpp) start from outputs near 0 and deviations near 1. Counts stay as they are; their
 /// rates are multiples of the mean count of the training nodes. Several labels and ordered classes stay as they are.
+/// math: "Numbers, counts and ordered classes".
 #pragma once
 
 #include <algorithm>
@@ -25,10 +26,11 @@ struct TargetScaling {
   std::vector<double> mean = {}, scale = {};  ///< k each; 0 and 1 where a loss takes targets as they are
   std::vector<double> base_rates = {};        ///< k positive mean counts for Poisson; empty for other losses
 
-  /// From the known targets of training nodes. A column of one value has the scale 1, a column of zero counts the rate 1.
+  /// Fits the scaling to the known targets of training nodes. A column of one value has the scale 1, a column of zero counts
+  /// the rate 1.
   ///
   /// \param targets  n × k, NaN where unknown
-  /// \throws std::invalid_argument  a node out of range, a column that no training node knows, or numbers whose squares double
+  /// \throws std::invalid_argument  a node out of range, a column that no training node knows, or values whose squares double
   ///         precision does not have
   [[nodiscard]] static TargetScaling fit(TargetLoss loss, const MatrixView<const double>& targets,
                                          std::span<const std::int32_t> nodes) {
@@ -66,11 +68,11 @@ struct TargetScaling {
     return r;
   }
 
-  /// (y − mean)/scale of n × k numbers. Unchecked: their number, a multiple of k.
+  /// (y − mean)/scale of n × k values. Unchecked: their number, a multiple of k.
   [[nodiscard]] std::vector<double> scaled(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return (y - mean[c]) / scale[c]; });
   }
-  /// mean + scale · y of n × k numbers. Unchecked: as scaled().
+  /// mean + scale · y of n × k values. Unchecked: as scaled().
   [[nodiscard]] std::vector<double> unscaled(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return y * scale[c] + mean[c]; });
   }

@@ -87,7 +87,7 @@ struct TrainOptions {
   Index batch_size = 0;
   Index samples = 3;            ///< number of posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)
-  int threads = 0;              ///< largest number; 0: chosen by the size of the graph. Results do not depend on it
+  int threads = 0;              ///< number of threads, at most; 0: chosen by the size of the graph. Results do not depend on it
   EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
   /// Called every `checkpoint_every` epochs and after the last one, before train() returns.
   std::function<void(const TrainingState&)> on_checkpoint = {};
@@ -175,7 +175,7 @@ inline void validate(const TrainOptions& options) {
 
 /// Why a training ended: its last epoch, no better epoch for `patience` epochs, or on_epoch.
 enum class StopReason { epochs, patience, callback };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(StopReason) { return std::array{"epochs", "patience", "callback"}; }
 
 /// The result of a training. The model ends with the parameters of the best epoch.

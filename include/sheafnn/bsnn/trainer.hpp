@@ -1,8 +1,8 @@
 /// \file
 /// train(): epochs of θ ← Adam(θ, ∇L(θ)), with two weight decays, cyclical KL annealing and early stopping on
-/// validation nodes. L: elbo.hpp; Adam: nn/adam.hpp; losses: losses.hpp. Your own loops can use them as well.
-/// It throws std::invalid_argument for options, data or targets that do not fit, and std::runtime_error for a
-/// training that diverged.
+/// validation nodes. L: elbo.hpp; Adam: nn/adam.hpp; losses: losses.hpp; the loop: training_run.hpp. Your own loops can use
+/// them as well. train() throws std::invalid_argument for options, data or targets that do not fit, and std::runtime_error
+/// for a training that diverged.
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once
@@ -53,7 +53,7 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
   check(split.test, "test");
 }
 
-/// Checks that a training of P parameters with `predictions` = n · C numbers can resume from a state.
+/// Checks that a training of P parameters with `predictions` = n · C values can resume from a state.
 ///
 /// \param validated  the split has validation nodes
 /// \throws std::invalid_argument  naming the part that does not fit
@@ -128,10 +128,10 @@ namespace detail {
 /// without a known target never count.
 ///
 /// Without validation nodes there is no early stopping: the last epoch counts as the best, and `patience` has no effect.
-/// Figures of validation or test nodes are NaN if the split has no such nodes.
+/// Results for validation or test nodes are NaN if the split has no such nodes.
 ///
 /// \param loss  a Loss over the model's scalars (losses.hpp), or a loss with its own targets (loss_parts.hpp). The
-///              split then has numbers of targets, and the model gets the loss's parameters if it lacks them
+///              split then has indices of targets, and the model gets the loss's parameters if it lacks them
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
 /// \throws std::runtime_error     the training diverged: names the epoch and the first quantity that is not finite, or
 ///                                why a flow does not reach its end

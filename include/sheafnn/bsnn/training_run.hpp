@@ -1,16 +1,15 @@
 /// \file
-/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters.
-/// Epoch t:
+/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters. trained() is the
+/// loop. Epoch t:
 ///
 ///     for each batch b, by default one:  θ ← Adam(θ, ∇L_{t,b}(θ))
 ///     validation loss of θ;  L_{t+1,1}(θ) and its derivative
 ///
-/// L: elbo.hpp. The two parts of the last line come in the order that EpochSchedule finds fastest.
+/// L: elbo.hpp. EpochSchedule chooses the faster order of the two parts of the last line, or runs them at the same time.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <limits>
@@ -26,58 +25,12 @@
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/target_batches.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/bsnn/training_errors.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/adam.hpp"
 
 namespace sheafnn::detail {
-
-/// \param stepped  whether a step was taken before; its size may then be the cause
-[[nodiscard]] inline std::string divergence(Index epoch, const std::string& what, bool stepped) {
-  return concat(
-      "training diverged in epoch ", epoch, ": ", what,
-      stepped ? "; a smaller learning rate may help"
-              : " before the first step; features, parameters, a decay, the KL weight or the loss may be too large");
-}
-[[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
-  throw std::runtime_error(divergence(epoch, concat(quantity, " is ", value), stepped));
-}
-
-/// Stop a diverged run, naming the epoch and the first quantity that is not finite: after the training pass, …
-inline void check_finite(const Elbo& elbo, Index epoch, bool stepped) {
-  if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, stepped);
-  if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, stepped);
-}
-/// … after the step, if it found a gradient that is not finite, or whose square is not, …
-template <class S>
-[[noreturn]] void throw_not_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch,
-                                   bool stepped) {
-  for (const ParameterInfo& info : parameters.info()) {
-    for (Index i = info.offset; i < info.offset + info.size; ++i) {
-      const S value = gradient[i];
-      if (!std::isfinite(value)) throw_diverged(epoch, "the gradient of " + info.name, value, stepped);
-      if (!std::isfinite(value * value)) {
-        throw_diverged(epoch, "the square of the gradient of " + info.name, value * value, stepped);
-      }
-    }
-  }
-  throw_diverged(epoch, "a second moment of Adam", std::numeric_limits<double>::infinity(), stepped);
-}
-/// … and after the evaluation that follows the step.
-inline void check_finite(const std::vector<double>& predictions, Index epoch) {
-  for (const double p : predictions) {
-    if (!std::isfinite(p)) throw_diverged(epoch, "a prediction", p, true);
-  }
-}
-
-/// loss.score(predictions, nodes); NaN where there are no nodes.
-template <class L>
-[[nodiscard]] Score score_of(const L& loss, const MatrixView<const double>& predictions,
-                             std::span<const std::int32_t> nodes) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  if constexpr (spans_parts<L>) return loss.score(predictions, nodes);
-  return nodes.empty() ? Score{nan, nan} : loss.score(predictions, nodes);
-}
 
 /// See the file comment. \tparam LossType  a Loss over the model's scalars
 template <class Model, class LossType>
@@ -98,13 +51,8 @@ class TrainingRun {
  private:
   using Clock = std::chrono::steady_clock;
   using View = MatrixView<const double>;
-  [[nodiscard]] static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  [[nodiscard]] View view(const std::vector<double>& predictions) const {
-    return {predictions.data(), static_cast<Index>(predictions.size()) / outputs_, outputs_};
-  }
 
+  /// The loop of the file comment.
   TrainResult trained() {
     const auto begin = Clock::now();
     const auto objective = [&](const BegunPass<Network<Model>>& pass) { compute_objective(pass); };
@@ -145,7 +93,7 @@ class TrainingRun {
   /// Difference between the seeds of an epoch's steps. It is odd, so all seeds are different.
   static constexpr std::uint64_t step_seed = 0x9E3779B97F4A7C15;
 
-  /// The pass and λ of an epoch.
+  /// Sets the pass, the batches and λ of an epoch.
   void prepare(Index epoch) {
     pass_.seed = options_.seed;
     pass_.epoch = static_cast<std::uint32_t>(epoch);
@@ -160,12 +108,12 @@ class TrainingRun {
     kl_weight_ = draws ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
   }
 
-  /// The targets of a step.
+  /// Sets the targets of a step.
   void take(const std::vector<std::int32_t>& targets) {
     targets_ = targets;
     pass_.nodes = nodes_of_targets(loss_, targets);
   }
-  /// The training nodes of the epoch's steps, in an order that seed and epoch decide. Empty: one step takes all.
+  /// Sets the training nodes of the epoch's steps, in an order that depends on seed and epoch. Empty: one step takes all nodes.
   void cut_batches(Index epoch) {
     const Index size = options_.batch_size;
     batches_.clear();
@@ -176,7 +124,7 @@ class TrainingRun {
     const std::vector<std::int32_t> order = target_order(std::move(nodes), options_.seed, epoch);
     for (Index b = 0; b < target_batch_count(order, size); ++b) batches_.push_back(target_batch(order, size, b));
   }
-  /// Steps of an epoch.
+  /// The number of steps of an epoch.
   [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }
 
   /// L and its derivative.
@@ -205,7 +153,7 @@ class TrainingRun {
     result_.train_seconds += seconds_since(start);
   }
 
-  /// Mean predictions over posterior samples with the present parameters, for the report.
+  /// Mean predictions over posterior samples with the current parameters, for the report.
   void evaluate(const BegunPass<Network<Model>>& pass) {
     const auto start = Clock::now();
     Network<Model>& network = pass.network();
@@ -321,12 +269,19 @@ class TrainingRun {
     }
   }
 
+  [[nodiscard]] static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  [[nodiscard]] View view(const std::vector<double>& predictions) const {
+    return {predictions.data(), static_cast<Index>(predictions.size()) / outputs_, outputs_};
+  }
+
   PlanOfTraining<Model> plan_;  ///< constructed before the networks, which need it
   ParameterSet<S>& parameters_;
   const LossType& loss_;
   const Split& split_;
   const TrainOptions& options_;
-  Index outputs_;  ///< C, or the numbers of a prediction
+  Index outputs_;  ///< C, or the values per prediction
   EpochSchedule<Model> schedule_;
   Adam<S> adam_;
   Buffer<S> first_values_, best_values_;
@@ -364,7 +319,7 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& gr
       predictions_(static_cast<std::size_t>(target_count(loss, output_rows<Model>(graph)) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
-  constexpr Index long_training = 10'000;  // the history of a longer training is reallocated at times
+  constexpr Index long_training = 10'000;  // epochs; the history of a longer training is reallocated as it grows
   adam_.sheaf_learning_rate = options.sheaf_rate();
   result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),

@@ -14,12 +14,12 @@
 
 namespace sheafnn {
 
-/// A training after history.size() epochs. Parameters and moments have P numbers in the order of the model's
+/// A training after history.size() epochs. Parameters and moments have P values in the order of the model's
 /// ParameterSet; single precision is kept exactly.
 struct TrainingState {
   std::uint64_t seed = 0;               ///< TrainOptions::seed
   std::vector<EpochReport> history;     ///< of the epochs that are finished, at least one
-  std::vector<double> parameters;       ///< P numbers after the last epoch
+  std::vector<double> parameters;       ///< P values after the last epoch
   std::vector<double> first_moment;     ///< P, Adam's m; Adam has taken one step per epoch
   std::vector<double> second_moment;    ///< P, Adam's v
   Index best_epoch = 0;                 ///< in [0, history.size())

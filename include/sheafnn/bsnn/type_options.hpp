@@ -1,5 +1,5 @@
 /// \file
-/// Checks of options with types of edges and nodes.
+/// Checks of options with types of edges and nodes. Source: math: "Types of nodes and edges".
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ SHEAFNN_NOINLINE void check_types(const Options& options, int D) {
     check("edge_stalks", options.edge_stalks, "edge_types", options.edge_types.size());
 }
 
-/// Has a stalk another dimension than D? Takes any options.
+/// Does a stalk have a dimension other than D? Takes any options.
 template <class Options>
 [[nodiscard]] bool has_own_stalks(const Options& options, int D) {
   if constexpr (requires { options.edge_stalks; }) {

@@ -22,7 +22,7 @@ struct ToBeWritten {};
 inline constexpr ToBeWritten to_be_written;  ///< Buffer<T> values(n, to_be_written);
 
 /// Owning array, aligned to 64 bytes so that packs can be loaded from it. Value semantics; zero-initialised, unless its values are
-/// to be written. Then every byte is 255 where assertions are on, so that numbers which are read too early are NaN.
+/// to be written. Then every byte is 255 where assertions are on, so that values that are read too early are NaN.
 /// Throws std::bad_alloc when memory runs out. Unchecked: indices; assertions say so.
 template <class T>
 class Buffer {
@@ -53,8 +53,8 @@ class Buffer {
 
   /// Makes the buffer hold `size` zeros; the previous content is lost.
   ///
-  /// \throws std::bad_alloc  no such memory; std::bad_array_new_length, which is one, of a negative size or one whose
-  ///                         bytes cannot be counted
+  /// \throws std::bad_alloc  not enough memory; std::bad_array_new_length, which derives from it, for a negative size or a
+  ///                         size whose bytes Index cannot count
   SHEAFNN_NOINLINE void resize(Index size) {
     allocate(size);
     fill(T{});

@@ -70,7 +70,7 @@
 #define SHEAFNN_UNROLL
 #endif
 
-/// SHEAFNN_EACH(i, count, statement): the statement for i = 0 … count − 1, a few compile-time trips. One or two are no loop:
+/// SHEAFNN_EACH(i, count, statement): the statement for i = 0 … count − 1, a few compile-time trips. One or two are not a loop:
 /// a compiler would copy it into every caller before it unrolls it there.
 #define SHEAFNN_EACH(i, count, ...)                                  \
   if constexpr ((count) <= 2) {                                      \

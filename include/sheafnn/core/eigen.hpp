@@ -2,7 +2,7 @@
 /// Eigen/Core, included with false alarms of compilers switched off.
 ///
 /// gcc 12 and 13 report the deliberately undefined operand inside their own AVX-512 intrinsics as uninitialised when Eigen's
-/// functions are inlined (GCC bug 105593). The diagnostics in force where the intrinsics are included decide. nvcc reports
+/// functions are inlined (GCC bug 105593). The diagnostics in force where the intrinsics are included apply. nvcc reports
 /// device annotations of defaulted functions (20011, 20012) and host functions that Eigen calls from constexpr ones (20014).
 #pragma once
 

@@ -19,7 +19,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed. So a number that is
+/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed. So a value that is
 /// just out of range looks like it. Numbers have the fewest digits that give them up to rounding, and six digits where more
 /// than twelve would be needed.
 template <class Value>
@@ -80,7 +80,7 @@ class MessagePart {
 [[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());  // numbers look alike in files and messages, whatever the program's locale is
-  out.exceptions(std::ios::badbit);   // without memory: an exception, and not half a text
+  out.exceptions(std::ios::badbit);   // without memory: an exception instead of a truncated text
   for (const MessagePart& part : parts) part.append_to(out);
   return out.str();
 }

@@ -50,7 +50,7 @@ class FastestVariant {
  private:
   int variants_;
   int variant_ = 0;
-  int round_ = 0;                               ///< of the present variant, since it was chosen
+  int round_ = 0;                               ///< of the current variant, since it was chosen
   int stay_ = 16;                               ///< rounds that the fastest variant stays
   int trials_left_ = variants_;                 ///< 0: the fastest one stays
   std::array<double, max_variants> seconds_{};  ///< fastest counted round of each

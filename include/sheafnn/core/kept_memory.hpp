@@ -1,5 +1,5 @@
 /// \file
-/// KeptMemory: the memory of Buffers that were freed, for Buffers that are made next. The networks of mini-batches are made anew
+/// KeptMemory: the memory of Buffers that were freed, for Buffers that are made next. The networks of mini-batches are made again
 /// for every step. With fresh memory from the system, clearing its pages takes up to a fifth of a step. The sizes of mini-batches
 /// differ a little: memory is asked for in few sizes, and kept over some steps.
 #pragma once
@@ -81,7 +81,7 @@ class KeptMemory {
     }
     const ArrayPlace place = place_of(bytes);
     void* const data = ::operator new (place.bytes, std::align_val_t{place.alignment});
-    wish_large_pages(data, place.bytes);
+    request_large_pages(data, place.bytes);
     return {data, bytes};
   }
   /// Frees what allocate() returned, or nothing.
@@ -93,7 +93,7 @@ class KeptMemory {
  private:
   struct Block {
     MemoryBlock memory;
-    std::size_t use;  ///< number of the Use that it was freed in
+    std::size_t use;  ///< index of the Use that it was freed in
   };
 
   // Memory is asked for in sizes (8 + i mod 8) · 2^⌊i / 8⌋ of classes i. A block is in the last class whose size it has, and serves

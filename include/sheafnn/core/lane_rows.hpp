@@ -1,5 +1,5 @@
 /// \file
-/// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers. Entry k of row `lane` is
+/// Between lanes and rows: W rows of K values each in memory, and K packs of W lanes in registers. Entry k of row `lane` is
 /// lane `lane` of pack k. They change places within registers. With AVX, floats do so four packs at a time, other packs on
 /// their way to rows as squares of up to eight. What is left goes through a small array.
 #pragma once
@@ -20,7 +20,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// The first D coordinates of a node at tile c of channels; `x` points at the tile's numbers of the first one.
+/// The first D coordinates of a node at tile c of channels; `x` points at the first coordinate's values in the tile.
 template <int D, class T, bool Whole, class Scalar>
 SHEAFNN_INLINE void load_coordinates(const TileAt<T, Whole>& c, const Scalar* x, Index channels, T* out) {
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = c.load(x + i * channels);
@@ -30,7 +30,7 @@ SHEAFNN_INLINE void store_coordinates(const TileAt<T, Whole>& c, const T* in, In
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) c.store(x + i * channels, in[i]);
 }
 
-/// Length of a row of K numbers, padded so that whole groups of four can be moved; K itself when it is 1.
+/// Length of a row of K values, padded so that whole groups of four can be moved; K itself when it is 1.
 [[nodiscard]] constexpr int to_quads(int k) { return k <= 1 ? k : (k + 3) / 4 * 4; }
 
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
@@ -98,7 +98,7 @@ SHEAFNN_INLINE void store_columns(const Pack<S, W>* in, int count, const Row& ro
 
 /// Writes lane `lane` of in[k] to entry k of row(lane), for the first `count` lanes.
 ///
-/// \tparam Capacity  numbers that may be overwritten in every row, ≥ K (the others become 0 or stay)
+/// \tparam Capacity  values that may be overwritten in every row, ≥ K (the others become 0 or stay)
 /// \param row    row(lane) → S*
 template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& row) {
@@ -129,7 +129,7 @@ SHEAFNN_INLINE void lanes_to_rows(const Pack<S, W>* in, int count, const Row& ro
 
 /// Reads entry k of row(lane) into lane `lane` of out[k], for the first `count` lanes; the others become 0.
 ///
-/// \tparam Capacity  numbers that may be read in every row, ≥ K
+/// \tparam Capacity  values that may be read in every row, ≥ K
 /// \param row    row(lane) → const S*
 template <int K, int Capacity = K, int W, class S, class Row>
 SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
@@ -163,7 +163,7 @@ SHEAFNN_INLINE void rows_to_lanes(int count, const Row& row, Pack<S, W>* out) {
   }
 }
 
-/// Reads entry k of rows[lane] into lane `lane` of out[k]. \tparam Stride  numbers from one row to the next, ≥ K
+/// Reads entry k of rows[lane] into lane `lane` of out[k]. \tparam Stride  values from one row to the next, ≥ K
 template <int K, int Stride = K, int W, class S>
 SHEAFNN_INLINE void gather_rows(const S* base, const std::int32_t* rows, Pack<S, W>* out) {
   rows_to_lanes<K, Stride>(
@@ -212,7 +212,7 @@ SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
 }
 
 #if SHEAFNN_OCTETS
-/// Of the numbers of two registers of two quarters each, those at even places of each quarter, plus those behind them.
+/// Two registers of two quarters each: in every quarter, the values at even positions plus the next values.
 SHEAFNN_INLINE __m256 pairs_added(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD));
 }
@@ -220,7 +220,7 @@ SHEAFNN_INLINE __m256 pairs_added(__m256 a, __m256 b) {
 SHEAFNN_INLINE __m256 half_sums(const Pack<float, 8>* in) {
   return pairs_added(pairs_added(in[0].chunk[0], in[1].chunk[0]), pairs_added(in[2].chunk[0], in[3].chunk[0]));
 }
-/// out = (out +) the sums over lanes of `Packs` ≤ 8 packs; up to `Capacity` numbers of `out` may be overwritten.
+/// out = (out +) the sums over lanes of `Packs` ≤ 8 packs; up to `Capacity` values of `out` may be overwritten.
 template <int Packs, int Capacity>
 SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumulate) {
   Pack<float, 8> all[8];
@@ -241,7 +241,7 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
 
 /// out[0 … Count) = (out +) the sums over lanes of `Count` packs.
 ///
-/// \tparam Capacity  numbers of `out` that may be overwritten, ≥ Count
+/// \tparam Capacity  values of `out` that may be overwritten, ≥ Count
 template <int Count, int Capacity = Count, class T, class S>
 SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
   if constexpr (sizeof(T) > row_lanes<S> * sizeof(S)) {  // a tile of two packs: their sum
@@ -287,7 +287,7 @@ SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
 }
 
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
-/// The four sums of the lanes whose numbers differ by multiples of four, added as reduce_add() adds them first.
+/// The four sums of the lanes whose indices differ by multiples of four, added as reduce_add() adds them first.
 template <int W, class V>
 SHEAFNN_INLINE auto four_lanes(const V& v) {
   if constexpr (W == 4) {

@@ -1,6 +1,6 @@
 /// \file
 /// Large pages for arrays. With pages of 2 MiB, rows that are gathered from all over an array need no walks through page
-/// tables. These walks are longest in virtual machines. A wish that systems may ignore; nothing else depends on it.
+/// tables. These walks are longest in virtual machines. Systems may ignore the request; nothing else depends on it.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace sheafnn::detail {
 /// Bytes of a large page.
 inline constexpr std::size_t large_page = std::size_t{2} << 20;
 
-/// What the address of an array is a multiple of, and how many bytes it has there.
+/// The alignment of an array, and the bytes that it takes there.
 struct ArrayPlace {
   std::size_t alignment, bytes;
 
   friend constexpr bool operator==(const ArrayPlace&, const ArrayPlace&) = default;
 };
-/// Whole large pages for an array of less than two that fills at least two thirds of them. Otherwise what it needs, from a
-/// multiple of 64 on: of longer arrays most is in large pages anyway.
+/// The place of an array. An array below two large pages gets whole ones if it fills at least two thirds of them. Others get the
+/// bytes they need, aligned to 64: most of a longer array is in large pages anyway.
 [[nodiscard]] constexpr ArrayPlace place_of(std::size_t bytes) noexcept {
 #if defined(MADV_HUGEPAGE)
   const std::size_t rest = bytes % large_page, room = rest == 0 ? 0 : large_page - rest;
@@ -35,8 +35,8 @@ struct ArrayPlace {
   return {64, bytes};
 }
 
-/// Before an array is written for the first time: its pages shall be large where they hold nothing else. Keeps errno.
-inline void wish_large_pages([[maybe_unused]] void* array, [[maybe_unused]] std::size_t bytes) noexcept {
+/// Requests large pages for an array where they hold nothing else, before its first write. Keeps errno.
+inline void request_large_pages([[maybe_unused]] void* array, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(MADV_HUGEPAGE)
   const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(array);
   const std::uintptr_t begin = (at + large_page - 1) / large_page * large_page;

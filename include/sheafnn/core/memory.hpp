@@ -33,7 +33,7 @@ namespace detail {
   double least = std::numeric_limits<double>::infinity();
   const auto read = [&](const std::string& folder, std::string path, const char* file) {
     for (;; path.resize(path.find_last_of('/'))) {
-      double limit = 0;  // "max" is no number
+      double limit = 0;  // "max" is not a number
       if (std::ifstream(folder + path + file) >> limit && limit > 0) least = std::min(least, limit);
       if (path.find('/') == std::string::npos) return;
     }
@@ -55,7 +55,7 @@ namespace detail {
 }  // namespace detail
 
 /// Bytes of memory that a process may use: the machine's memory, or the limit of its control groups on Linux. They are
-/// infinite where the system does not tell. The groups are read once. A double, so that products of sizes cannot overflow.
+/// infinite if the system does not report it. The groups are read once. A double, so that products of sizes cannot overflow.
 [[nodiscard]] inline double memory_limit() {
   double limit = std::numeric_limits<double>::infinity();
 #if (defined(__unix__) || defined(__APPLE__)) && defined(_SC_PHYS_PAGES)

@@ -17,7 +17,7 @@
 
 namespace sheafnn::detail {
 
-/// a·b + c for one number; two roundings on targets without fused operations.
+/// a·b + c for scalars; two roundings on targets without fused operations.
 template <class S>
   requires std::is_floating_point_v<S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S multiply_add(S a, S b, S c) {
@@ -52,7 +52,7 @@ template <class T, class Chunk>
   for (int i = 0; i < static_cast<int>(sizeof(Chunk) / sizeof(T)); ++i) c[i] = multiply_add<T>(a[i], b[i], c[i]);
   return c;
 #else
-  return multiply_add<T>(a, b, c);  // a chunk is one number
+  return multiply_add<T>(a, b, c);  // a chunk is one value
 #endif
 }
 template <class T, int W>

@@ -1,5 +1,5 @@
 /// \file
-/// Texts of enumerations. An enumeration declares them once, by a function beside it that returns all of them in order:
+/// Names of the values of enumerations. An enumeration declares them once, in a function that returns all names in order:
 ///
 ///     enum class SampleLoss { expected, predictive };
 ///     [[nodiscard]] constexpr auto names_of(SampleLoss) { return std::array{"expected", "predictive"}; }

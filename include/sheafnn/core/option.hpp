@@ -1,5 +1,5 @@
 /// \file
-/// How an option is declared: once, beside the struct that has it. A struct of options has a function
+/// How an option is declared: once, next to the struct that has it. A struct of options has a function
 ///
 ///     template <class Visit, OptionsOf<TrainOptions>... Options>
 ///     void for_each_option(const Visit& visit, Options&... options) {
@@ -27,18 +27,18 @@ namespace sheafnn {
 /// The text of an option that is not set, a std::optional without a value.
 inline constexpr std::string_view unset_option = "auto";
 
-/// Which numbers an option may have.
+/// Which values an option may have.
 struct OptionRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool without_least = false, without_most = false;  ///< that end of the range is no value of it
+  bool without_least = false, without_most = false;  ///< the range excludes that end
   const char* remark = "";                           ///< that follows the range in texts
 
-  /// From `least` to `most`. Takes any numbers.
+  /// Values from `least` to `most`. Takes any numbers.
   [[nodiscard]] static constexpr OptionRange between(double least, double most, const char* remark = "") {
     return {least, most, false, false, remark};
   }
-  /// From `least` on, finite. Takes any number.
+  /// Finite values from `least` on. Takes any number.
   [[nodiscard]] static constexpr OptionRange at_least(double least, const char* remark = "") {
     return {.least = least, .remark = remark};
   }
@@ -46,7 +46,7 @@ struct OptionRange {
   [[nodiscard]] static constexpr OptionRange above(double least) {
     return {.least = least, .without_least = true};
   }
-  /// From `least` up to `most`, which is not reached. Takes any numbers.
+  /// Values from `least` up to but not including `most`. Takes any numbers.
   [[nodiscard]] static constexpr OptionRange below(double least, double most) {
     return {least, most, false, true, ""};
   }
@@ -56,7 +56,7 @@ struct OptionRange {
 struct Option {
   const char* key;                  ///< its name in files and in Python
   const char* summary;              ///< what it is, in a sentence that its names or its range follow
-  OptionRange range = {};           ///< of a number
+  OptionRange range = {};           ///< of a numeric option
   const char* flag = nullptr;       ///< name on the command line, if it is not the key with dashes; "": no such option
   const char* field = nullptr;      ///< the member in C++, where that is not the key
   const char* automatic = nullptr;  ///< of a std::optional: what it is where it is not set
@@ -118,7 +118,7 @@ void check_option(const Option&, const Field&) {}
 
 }  // namespace detail
 
-/// Checks every option that is a number.
+/// Checks every numeric option.
 ///
 /// \throws std::invalid_argument  naming the option, its value and its range
 template <class Options>

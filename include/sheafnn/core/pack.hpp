@@ -1,5 +1,5 @@
 /// \file
-/// Pack<T, W>: W numbers side by side that behave like one number.
+/// Pack<T, W>: W values side by side that behave like a scalar.
 ///
 /// Per-arc and per-node mathematics is written once over a scalar type T. With T = float or double it is the plain
 /// reference. With T = Pack<float, 16> (AVX-512) or Pack<float, 8> (elsewhere) the same code treats sixteen or eight arcs at
@@ -9,7 +9,7 @@
 ///
 /// Translation units that exchange packs must be compiled for the same instruction set.
 ///
-/// Unchecked: pointers to W values, numbers of lanes, and numbers of bits to shift. Arithmetic takes every number, NaN
+/// Unchecked: pointers to W values, indices of lanes, and numbers of bits to shift. Arithmetic takes every number, NaN
 /// and infinities included, as IEEE 754 has it.
 #pragma once
 
@@ -84,7 +84,7 @@ inline constexpr bool one_by_one = false;
 
 namespace sheafnn::math {
 
-/// Result of comparing two packs: one truth value per lane, for select().
+/// Result of comparing two packs: one boolean per lane, for select().
 template <class T, int W>
 struct PackMask {
   using Chunk = decltype(typename detail::VectorOf<T, W>::type{} < typename detail::VectorOf<T, W>::type{});
@@ -341,7 +341,7 @@ template <class T, int W>
   return Pack<T, W>::load(a);
 }
 
-/// Of a scalar: itself.
+/// A scalar is its own value.
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }

@@ -23,7 +23,7 @@
 
 namespace sheafnn::detail {
 
-/// Is there a register of so many bytes that the functions below are for?
+/// Is there a register of `bytes` bytes that the functions below are for?
 template <int Bytes>
 inline constexpr bool has_float_functions = (Bytes == 32 && SHEAFNN_AVX2 != 0) ||
                                             (Bytes == 64 && SHEAFNN_AVX512 != 0);
@@ -36,7 +36,7 @@ inline constexpr __mmask8 all_halves = 0xFF;
 #endif
 
 #if SHEAFNN_AVX2
-/// What the instruction sets have under different names, over a register V of so many bytes.
+/// What the instruction sets have under different names, over a register V of this size.
 template <int Bytes>
 struct FloatRegister;
 
@@ -130,7 +130,7 @@ template <int Bytes>
   return R::times_power(R::times_plus(R::times_plus(high, cube, low), square, line), q);
 }
 
-/// e^min(x, 0), whose absolute error is below an epsilon, which is all that counts beside 1. It is 2^q 2^f, q = round(x /
+/// e^min(x, 0), whose absolute error is below an epsilon, which is all that counts next to 1. It is 2^q 2^f, q = round(x /
 /// log 2), |f| ≤ ½, with a polynomial for 2^f (at Chebyshev's nodes) that is 1 at 0. Not a number stays one.
 template <int Bytes>
 [[nodiscard]] SHEAFNN_INLINE typename FloatRegister<Bytes>::V exp_of_negative_of(

@@ -2,8 +2,8 @@
 /// Fork-join loops with a static partition, by the library's own threads, or by OpenMP where SHEAFNN_USE_OPENMP is
 /// defined.
 ///
-/// The partition only decides who does the work, never what is computed. Callers give every index an independent result, so
-/// that results do not depend on the number of threads. Arithmetic in loops knows no subnormal numbers (subnormals.hpp),
+/// The partition determines which thread does the work, never what is computed. Callers give every index an independent result, so
+/// that results do not depend on the number of threads. Arithmetic in loops flushes subnormal numbers to 0 (subnormals.hpp),
 /// whichever thread runs them.
 #pragma once
 
@@ -83,7 +83,7 @@ SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, I
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread.
 ///
-/// \param execution  how many threads may take part
+/// \param execution  how many threads may work
 /// \param count    number of indices; there are no ranges if it is 0 or negative
 /// \param grain    Unchecked: at least 1. Ranges start at multiples of it, and no thread gets fewer indices. With too little
 ///                 work fewer threads run, and with one thread the body is simply called

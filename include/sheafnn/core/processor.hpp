@@ -1,5 +1,5 @@
 /// \file
-/// On which processor a thread runs, and away from it. Linux only; elsewhere the system's choice stands.
+/// On which processor a thread runs, and away from it. Linux only; elsewhere the system chooses.
 #pragma once
 
 #if defined(__linux__)

@@ -1,8 +1,8 @@
 /// \file
-/// What core/lane_rows.hpp does within registers of floats, with AVX or AVX-512. Four packs become rows of four numbers
-/// and back, and packs of two or three numbers per row become rows without gaps. Also sums over the lanes of four packs.
+/// What core/lane_rows.hpp does within registers of floats, with AVX or AVX-512. Four packs become rows of four values
+/// and back, and packs of two or three values per row become rows without gaps. Also sums over the lanes of four packs.
 ///
-/// Unchecked: pointers to as many numbers as are read or written, and numbers of rows.
+/// Unchecked: pointers to as many values as are read or written, and indices of rows.
 #pragma once
 
 #include <array>
@@ -79,7 +79,7 @@ SHEAFNN_INLINE void store_quarters(const QuadRegister& t, int i, const Row& row)
   _mm_storeu_ps(row(4 + i), _mm256_extractf128_ps(t, 1));
 #endif
 }
-/// The inverse.
+/// Reads quarter j from the row of lane 4 j + i, the inverse of store_quarters().
 template <class Row>
 [[nodiscard]] SHEAFNN_INLINE QuadRegister load_quarters(int i, const Row& row) {
 #if SHEAFNN_AVX512
@@ -119,7 +119,7 @@ SHEAFNN_INLINE void store_quad(const Pack<float, quad_lanes>* in, int count, con
   }
 }
 
-/// The inverse: up to four packs from rows of which four numbers may be read.
+/// The inverse: up to four packs from rows of which four values may be read.
 template <int Packs, class Row>
 SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, quad_lanes>* out) {
   QuadRegister t[4];
@@ -138,7 +138,7 @@ SHEAFNN_INLINE void load_quad(int count, const Row& row, Pack<float, quad_lanes>
 #endif
 
 #if SHEAFNN_OCTETS
-/// out = (out +) the first `Count` of four sums; up to `Capacity` numbers of `out` may be overwritten.
+/// out = (out +) the first `Count` of four sums; up to `Capacity` values of `out` may be overwritten.
 template <int Count, int Capacity>
 SHEAFNN_INLINE void store_sums(__m128 sum, float* out, bool accumulate) {
   if constexpr (Capacity >= 4) {
@@ -166,7 +166,7 @@ SHEAFNN_INLINE void quad_sums(const Pack<float, 16>* in, float* out, bool accumu
 
 #if SHEAFNN_AVX512 || SHEAFNN_AVX2
 #define SHEAFNN_REORDERS_ROWS 1
-/// Where the numbers of K packs lie when their W rows stand one behind the other, or the reverse. Output vector v takes its
+/// Where the values of K packs lie when their W rows are contiguous, or the reverse. Output vector v takes its
 /// lane i from lane `from` of input vector `vector`.
 template <int K, bool ToRows>
 struct RowOrder {
@@ -195,7 +195,7 @@ struct RowOrder {
     }
   }
 };
-/// K W numbers into the order of rows, or back into lanes.
+/// K W values into the order of rows, or back into lanes.
 template <int K, bool ToRows>
 SHEAFNN_INLINE void reorder(const QuadRegister* in, QuadRegister* out) {
   static constexpr RowOrder<K, ToRows> order;

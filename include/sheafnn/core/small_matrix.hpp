@@ -33,14 +33,14 @@ template <class T, int N>
 
 namespace sheafnn::detail {
 
-/// The N × N matrix of numbers that lie row by row.
+/// The N × N matrix of entries that are stored row by row.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE math::SquareMatrix<T, N> matrix_of_rows(const T* rows) {
   math::SquareMatrix<T, N> r;
   SHEAFNN_UNROLL for (int k = 0; k < N * N; ++k) r(k / N, k % N) = rows[k];
   return r;
 }
-/// Writes the N² numbers of a matrix row by row.
+/// Writes the N² entries of a matrix row by row.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_INLINE void write_rows(const Eigen::Matrix<T, N, N>& matrix, T* rows) {
   SHEAFNN_UNROLL for (int k = 0; k < N * N; ++k) rows[k] = matrix(k / N, k % N);

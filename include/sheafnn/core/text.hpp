@@ -43,7 +43,7 @@ template <class T>
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// A word in lower case (of ASCII) without the characters that stand between its parts: node_id and NodeId are
+/// A word in lower case (of ASCII) without the characters between its parts: node_id and NodeId are
 /// nodeid.
 [[nodiscard]] inline std::string plain_word(std::string_view text) {
   std::string r;
@@ -81,7 +81,7 @@ template <class T>
   return true;
 }
 
-/// Whether a UTF-8 character is shown as itself. It is no control character, does not change the direction of the text or
+/// Whether a UTF-8 character is shown as itself. It is not a control character, does not change the direction of the text or
 /// join lines, and has a width.
 [[nodiscard]] inline bool utf8_visible(std::string_view character) noexcept {
   if (character.size() == 1) return character[0] >= ' ' && character[0] <= '~';

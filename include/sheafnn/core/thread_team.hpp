@@ -51,7 +51,7 @@ bool wait_briefly(const Ready& ready, int yields) {
   return false;
 }
 
-/// Threads that run one loop at a time, and a task beside the loops of a caller. All members may be called from
+/// Threads that run one loop at a time, and a task during the loops of a caller. All members may be called from
 /// any thread.
 class ThreadTeam {
  public:
@@ -138,7 +138,7 @@ class ThreadTeam {
     if (processor >= 0 && current_processor() == processor) leave_processor(processor);
   }
 
-  /// A loop of run(), to be called with the number of a member.
+  /// A loop of run(), to be called with the index of a member.
   struct Loop {
     void (*call)(const void*, int) = nullptr;
     const void* body = nullptr;
@@ -216,7 +216,7 @@ class ThreadTeam {
     }
     /// Opens an offer and wakes the thread if it sleeps.
     void notify() noexcept { move(1); }
-    /// Offers a task to run beside the caller's loops, unless the worker has one already or was preempted lately.
+    /// Offers a task to run during the caller's loops, unless the worker has one already or was preempted lately.
     /// \returns whether it did
     [[nodiscard]] bool offer(SideTask& side_task, Clock::time_point now) noexcept {
       SideTask* none = nullptr;
@@ -345,7 +345,7 @@ class ThreadTeam {
     threads_.clear();
   }
 
-  /// Starts threads until there are `count` beside the caller, or as many as the system and its memory grant.
+  /// Starts threads until there are `count` besides the caller, or as many as the system and its memory grant.
   void grow(int count) noexcept {
     while (static_cast<int>(threads_.size()) < count) {
       const std::size_t before = workers_.size();
@@ -375,7 +375,7 @@ class ThreadTeam {
   std::deque<Worker> workers_;  ///< at fixed addresses, which the threads refer to
   std::vector<std::thread> threads_;
   bool stop_ = false;  ///< written before the last offers
-  std::atomic<bool> closing_{false};  ///< no more loops of the team, so that close() gets the lock
+  std::atomic<bool> closing_{false};  ///< no further loops of the team, so that close() gets the lock
   static inline thread_local bool in_team_ = false;
   static inline std::atomic<ThreadTeam*> current_{nullptr};
   static inline ThreadTeam* abandoned_ = nullptr;  ///< the parent's; its threads cannot be joined in a child

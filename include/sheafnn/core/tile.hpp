@@ -1,8 +1,8 @@
 /// \file
 /// Tiles T = Pack<S, W> or S, in which the channels of a row of features are computed. Functions read and write tiles, whole
-/// or in part, and cut a row into tiles. A tile is a register on the CPU and four numbers on a thread of a device.
+/// or in part, and cut a row into tiles. A tile is a register on the CPU and four values on a thread of a device.
 ///
-/// Unchecked: pointers to as many numbers as are read or written, and numbers of channels.
+/// Unchecked: pointers to as many values as are read or written, and indices of channels.
 #pragma once
 
 #include <algorithm>
@@ -133,8 +133,8 @@ struct SomeLanes<double, Register, 8> {
 };
 #endif
 
-/// A tile of a row of numbers, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As a
-/// number it is the position of its first number.
+/// A tile of a row of values, as many as T has lanes. With Whole = false it has as many or fewer, at the end of the row. As an
+/// index it is the position of its first value.
 template <class T, bool Whole = true>
 class TileAt {
  public:
@@ -144,10 +144,10 @@ class TileAt {
   // NOLINTNEXTLINE(google-explicit-constructor): positions are what rows of features are read at
   SHEAFNN_INLINE operator Index() const { return first_; }
 
-  /// Reads the tile's numbers, the first of which is at p.
+  /// Reads the tile's values, the first of which is at p.
   [[nodiscard]] SHEAFNN_INLINE T load(const S* p) const { return detail::load<T>(p); }
   SHEAFNN_INLINE void store(S* p, const T& value) const { detail::store(p, value); }
-  /// The value in the lanes that hold numbers, 0 in the others: what sums over lanes take.
+  /// The value in the lanes that hold values, 0 in the others: what sums over lanes take.
   [[nodiscard]] SHEAFNN_INLINE const T& only(const T& value) const { return value; }
 
  private:
@@ -190,14 +190,14 @@ class TileAt<T, false> {
   int count_;
 };
 
-/// Does a member function take a number? A tile would become one, its position, and what it reads and writes there whole.
+/// Does a member function take an index? A tile would become one, its position, and what it reads and writes there whole.
 template <class Function>
 inline constexpr bool takes_number = false;
 template <class Result, class Body, class Argument>
 inline constexpr bool takes_number<Result (Body::*)(Argument) const> =
     std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
 
-/// Refuses a body whose operator()<T, Numbers…> takes a number in place of a tile.
+/// Refuses a body whose operator()<T, Numbers…> takes an index in place of a tile.
 template <class Body, class T, int... Numbers>
 constexpr void require_takes_tile() {
   if constexpr (requires { &Body::template operator()<T, Numbers...>; }) {
@@ -246,7 +246,7 @@ SHEAFNN_INLINE void for_arc_tiles(Index begin, Index end, const Body& body) {
 }
 
 /// `Tiles` packs P of a row side by side, which share what else a body reads. With Whole = false the last one may hold fewer
-/// numbers. As a number it is the position of its first number.
+/// values. As an index it is the position of its first value.
 template <class P, int Tiles, bool Whole>
 class TileGroupAt {
  public:

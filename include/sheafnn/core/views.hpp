@@ -1,5 +1,5 @@
 /// \file
-/// Views of numbers that somebody else owns: matrices, and features of a sheaf's nodes. They know their sizes.
+/// Views of values that somebody else owns: matrices, and features of a sheaf's nodes. They know their sizes.
 ///
 /// T is a scalar, const where the view is for reading; a view for writing converts to one for reading.
 #pragma once
@@ -24,7 +24,7 @@ concept RowMajor = (static_cast<bool>(Derived::IsRowMajor) || Derived::ColsAtCom
 
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and numbers of rows and
+/// Unchecked: that the memory lives as long as the view, sizes of at least 0, stride ≥ columns, and indices of rows and
 /// columns. Assertions check them.
 template <class T>
 class MatrixView {
@@ -84,7 +84,7 @@ class MatrixView {
 
 /// Features of n nodes, n × d' × f: d' stalk coordinates with f channels each, channels innermost, without gaps.
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, and numbers of nodes; assertions say
+/// Unchecked: that the memory lives as long as the view, sizes of at least 0, and indices of nodes; assertions say
 /// so.
 template <class T>
 class FeatureView {
@@ -104,7 +104,7 @@ class FeatureView {
   noexcept : FeatureView(other.data(), other.nodes(), other.coordinates(), other.channels()) {}
   /// A cochain as a row-major Eigen matrix, (n d') × f: one row of channels per stalk coordinate.
   ///
-  /// \throws std::invalid_argument  a number of rows that is no multiple of the number of coordinates
+  /// \throws std::invalid_argument  a number of rows that is not a multiple of the number of coordinates
   template <class Derived>
     requires RowMajor<Derived, Scalar> FeatureView(Eigen::PlainObjectBase<Derived>& cochain, Index coordinates)
         : FeatureView(cochain.data(), nodes_of(cochain.rows(), coordinates), coordinates, cochain.cols()) {}
@@ -117,7 +117,7 @@ class FeatureView {
     [[nodiscard]] Index nodes() const noexcept { return nodes_; }
     [[nodiscard]] Index coordinates() const noexcept { return coordinates_; }
     [[nodiscard]] Index channels() const noexcept { return channels_; }
-    /// Numbers per node, d' · f.
+    /// Values per node, d' · f.
     [[nodiscard]] Index row_size() const noexcept { return coordinates_ * channels_; }
     [[nodiscard]] Index size() const noexcept { return nodes_ * row_size(); }
     /// x_u as a d' × f matrix.
@@ -130,7 +130,7 @@ class FeatureView {
       assert(0 <= nodes && nodes <= nodes_);
       return {data_, nodes, coordinates_, channels_};
     }
-    /// A row of d' · f numbers per node.
+    /// A row of d' · f values per node.
     [[nodiscard]] MatrixView<T> rows() const noexcept { return {data_, nodes_, row_size()}; }
     /// As a cochain: a row of f channels per stalk coordinate, (n d') × f.
     [[nodiscard]] MatrixView<T> cochain() const noexcept { return {data_, nodes_ * coordinates_, channels_}; }

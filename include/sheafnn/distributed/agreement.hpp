@@ -77,7 +77,7 @@ class Fingerprint {
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-/// Options that decide the result: not the number of threads.
+/// Options that affect the result: not the number of threads.
 template <class Options>
 void add_options(const Options& options, Settings& settings) {
   const auto add = [&](const Option& option, const auto& field) {
@@ -121,7 +121,7 @@ template <class Model>
 
 namespace detail {
 
-/// What joins the nodes of a dataset.
+/// The edges or hyperedges of a dataset, as settings that ranks compare.
 [[nodiscard]] inline Settings settings_of_graph(const Dataset& whole) {
   Fingerprint edges, edge_types, node_types;
   edges.add(whole.graph.targets());

@@ -5,7 +5,7 @@
 /// Parameters, moments and history are the same on all ranks: rank 0 writes them. The predictions of the best epoch, N · C
 /// numbers, are what grows with the graph. Above a size every rank writes the predictions of its own nodes,
 ///
-///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's number and its C predictions; E epochs, F a fingerprint
+///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's index and its C predictions; E epochs, F a fingerprint
 ///     FILE                  everything else, `best_predictions` empty, metadata: shards (eE-F-ofP) and shard_count (P)
 ///
 /// When all rows are written, FILE replaces the old file, and then the old rows go. So FILE and what it names are whole at
@@ -94,7 +94,7 @@ inline void write_shard(DistributedNodes& data, const std::filesystem::path& pat
 
 /// Writes a state of OwnStates::on_checkpoint (trainer.hpp). All ranks call it.
 ///
-/// \param own          the same on all ranks but for best_predictions: the predictions of the part's nodes, n × outputs
+/// \param own          the same on all ranks except best_predictions: the predictions of the part's nodes, n × outputs
 /// \param metadata     further entries: what the training belongs to
 /// \param shard_above  bytes of all predictions above which every rank writes its own
 /// \throws std::invalid_argument  another number of predictions, a key of the metadata that the format uses itself
@@ -115,7 +115,7 @@ inline void write_checkpoint(DistributedNodes& data, const std::filesystem::path
     fingerprint.add(std::span<const double>(own.best_parameters));
     tag = detail::concat("e", own.history.size(), "-", fingerprint.text(), "-of", ranks.size());
     detail::write_shard(data, detail::shard_path(file, tag, ranks.rank()), own.best_predictions, outputs);
-    static_cast<void>(ranks.all<std::int32_t>(0));  // all rows are there
+    static_cast<void>(ranks.all<std::int32_t>(0));  // all rows are complete
     metadata["shards"] = tag;
     metadata["shard_count"] = std::to_string(ranks.size());
   }

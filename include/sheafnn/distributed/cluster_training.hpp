@@ -47,7 +47,7 @@ namespace detail {
   return subgraph(rows, std::move(node), arcs);
 }
 
-/// Groups of `size` parts, in an order that is random for each epoch; in the order of their numbers for evaluations.
+/// Groups of `size` parts, in an order that is random for each epoch; in the order of their indices for evaluations.
 [[nodiscard]] inline std::vector<std::vector<bool>> batches(int parts, Index size, std::uint64_t seed, Index epoch,
                                                             bool shuffled) {
   std::vector<std::pair<std::uint32_t, std::size_t>> order;
@@ -110,7 +110,7 @@ class ClusterSource final : public sheafnn::detail::SubgraphSource {
 }  // namespace detail
 
 /// Trains `model` to classify the nodes of a dataset, `parts_per_step` parts at a time; see the file comment. Evaluations,
-/// too, see batches of parts, in the order of their numbers. The rest is as in sheafnn::train(), with an Adam step for
+/// too, see batches of parts, in the order of their indices. The rest is as in sheafnn::train(), with an Adam step for
 /// every batch that has labelled training nodes. When this throws, the model is as it was.
 ///
 /// \param parts  of the data's graph, e.g. metis_partition()'s

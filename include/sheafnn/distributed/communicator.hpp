@@ -1,10 +1,10 @@
 /// \file
-/// Communicator: the ranks of a computation on MPI, sums over them in the order of their numbers, and a count of what is
+/// Communicator: the ranks of a computation on MPI, sums over them in the order of the ranks, and a count of what is
 /// sent.
 ///
-/// MPI leaves open in which order MPI_Allreduce adds up. Here every rank gets one segment of the numbers from all ranks
+/// MPI leaves open in which order MPI_Allreduce adds up. Here every rank gets one segment of the values from all ranks
 /// (MPI_Alltoall). It adds them up in the order of the ranks, and sends the sums to all ranks (MPI_Allgather). As many
-/// numbers are sent as with the best algorithms for MPI_Allreduce, 2 (P − 1)/P of each number. The sum has the same bits on
+/// values are sent as with the best algorithms for MPI_Allreduce, 2 (P − 1)/P of each value. The sum has the same bits on
 /// all ranks, from run to run and with any implementation of MPI.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Traffic {
   std::int64_t messages = 0;  ///< with rows of node features
   std::int64_t bytes = 0;     ///< in them
   std::int64_t sums = 0;      ///< sums and maxima over all ranks
-  std::int64_t summed = 0;    ///< numbers in them
+  std::int64_t summed = 0;    ///< values in them
 
   friend bool operator==(const Traffic&, const Traffic&) = default;
   [[nodiscard]] friend Traffic operator-(const Traffic& a, const Traffic& b) noexcept {
@@ -96,7 +96,7 @@ class Communicator {
     return count;
   }
 
-  /// Replaces the numbers by their sums over all ranks; see the file comment. Takes any numbers, as many on all ranks.
+  /// Replaces the values by their sums over all ranks; see the file comment. Takes any numbers, as many on all ranks.
   template <class S>
   void sum(std::span<S> values, std::span<double> more = {}) {
     ++traffic_.sums;
@@ -120,7 +120,7 @@ class Communicator {
     for (std::size_t i = 0; i < more.size(); ++i) more[i] = receive_[values.size() + i];
   }
 
-  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: no number is NaN.
+  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: no value is NaN.
   [[nodiscard]] double largest(double value) {
     largest(std::span<double>(&value, 1));
     return value;
@@ -146,7 +146,7 @@ class Communicator {
     text.resize(static_cast<std::size_t>(length));
     MPI_Bcast(text.data(), detail::mpi_count(length), MPI_CHAR, root, comm_);
   }
-  /// The numbers of all ranks, in the order of the ranks, on all of them. Takes any number.
+  /// The values of all ranks, in the order of the ranks, on all of them. Takes any value.
   template <class T>
   [[nodiscard]] std::vector<T> all(T own) {
     std::vector<T> r(static_cast<std::size_t>(size_));
@@ -164,7 +164,7 @@ class Communicator {
       static_cast<void>(detail::mpi_count(count));
       total += count;
     }
-    // Rank by rank: MPI_Gatherv() counts the numbers of all ranks with int.
+    // Rank by rank: MPI_Gatherv() counts the values of all ranks with int.
     constexpr int tag = 4;
     if (!is_root()) {
       MPI_Send(own.data(), detail::mpi_count(static_cast<Index>(own.size())), detail::mpi_type<T>(), 0, tag,

@@ -27,17 +27,17 @@ template <class Part>
 struct PieceOf {
   Part part;
   NodeFeatures features;             ///< part_features()
-  std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
+  std::vector<std::int32_t> labels;  ///< of owned nodes, by their indices in the part; −1 where unknown
   Index class_count = 0;             ///< C
 };
 /// The part of a dataset on a graph.
 using DataPiece = PieceOf<LocalPart>;
 
-/// The piece of a rank of a dataset that is there as a whole.
+/// The piece of a rank of a dataset that the rank has as a whole.
 ///
 /// \tparam GraphType  Graph, or Hypergraph
 /// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph, a rank that
-///         is no part
+///         is not a part
 template <class GraphType>
 [[nodiscard]] auto cut(const NodeDataset<GraphType>& whole, const Partition& partition, int rank) {
   validate(whole);
@@ -66,16 +66,16 @@ class DistributedNodes {
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return exchange_.numbers(); }
   [[nodiscard]] const RowExchange& exchange() const noexcept { return exchange_; }
 
-  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 for other nodes.
-  /// Takes any number.
+  /// The index in the part of a node (its index in the whole graph) that this rank owns; −1 for other nodes.
+  /// Takes any index.
   [[nodiscard]] std::int32_t own_number(Index u) const {
     const auto found =
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
     return found != by_number_.end() && found->first == u ? found->second : -1;
   }
-  /// Numbers in the part of the given nodes that this rank owns; nodes are given by their numbers in the whole graph.
+  /// Indices in the part of the given nodes that this rank owns; nodes are given by their indices in the whole graph.
   ///
-  /// \throws std::invalid_argument  a number out of range
+  /// \throws std::invalid_argument  an index out of range
   [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {
     std::vector<std::int32_t> r;
     for (const std::int32_t u : nodes) {
@@ -90,7 +90,7 @@ class DistributedNodes {
     return {owned(whole.train), owned(whole.validation), owned(whole.test)};
   }
 
-  /// Numbers of all nodes of the whole graph on rank 0, N × columns; nothing elsewhere.
+  /// Values of all nodes of the whole graph on rank 0, N × columns; nothing elsewhere.
   ///
   /// \param values  of the part's nodes, n × columns
   /// \throws std::invalid_argument  another number of values
@@ -150,7 +150,7 @@ class DistributedNodes {
   NodeFeatures features_;
   std::vector<std::int32_t> labels_;
   Index class_count_;
-  std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: number in the whole, in the part
+  std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: index in the whole, in the part
   std::vector<Index> gathered_;                            ///< rank 0: node in the whole of every gathered row
 };
 

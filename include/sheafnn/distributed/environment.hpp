@@ -43,7 +43,7 @@ class Environment {
 }  // namespace detail
 
 /// Initialises MPI, calls body() on every rank, and returns what it returns. Messages, and whatever else has to do with
-/// MPI, must be gone when body() returns. When body() throws on a rank, the rank prints a line with its number and what() to
+/// MPI, must be gone when body() returns. When body() throws on a rank, the rank prints a line with its rank and what() to
 /// the standard error output. It ends all ranks with status 1. Takes any arguments.
 template <class Body>
 int run(int argc, char** argv, const Body& body) {

@@ -1,9 +1,9 @@
 /// \file
 /// partition_folder(): a folder of read_folder() (graph_folder.hpp) renumbered, so that contiguous ranges of its nodes are
-/// the parts of METIS. The nodes are sorted by part, and by their old numbers within a part.
+/// the parts of METIS. The nodes are sorted by part, and by their old indices within a part.
 ///
 ///     parts.npy     P + 1   nodes parts[p] … parts[p + 1] − 1 are part p
-///     original.npy  N       number that every node has in the folder it comes from
+///     original.npy  N       index that every node has in the folder it comes from
 ///
 /// METIS needs the graph, but nothing else, on rank 0. That is 4 or 8 bytes per arc (METIS's integers), and a few times as
 /// much within METIS. Every rank holds 20 bytes per node and the rows of one range.
@@ -129,7 +129,7 @@ class RowMover {
       body(first, std::min(n, first + range_));
     barrier();
   }
-  /// body(first old node, how many) for what lies one behind the other in the old folder.
+  /// body(first old node, how many) for each contiguous range of the old folder.
   template <class Body>
   void for_runs(Index first, Index last, const Body& body) const {
     for (Index i = first; i < last;) {
@@ -171,7 +171,7 @@ class RowMover {
 
 /// Writes a renumbered copy of a folder; see the file comment. All ranks call it; the files do not depend on their number.
 ///
-/// \param parts  of METIS. A training on a number of ranks that divides it takes so many parts per rank
+/// \param parts  of METIS. A training on a number of ranks that divides it takes several parts per rank
 /// \param range  nodes whose rows a rank holds at a time
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes, range below 1, the same folder twice, or a
 ///         graph too large for METIS's integers
@@ -203,7 +203,7 @@ inline FolderPartition partition_folder(Communicator& ranks, const std::filesyst
     new_of[u] = to;
   }
   const detail::RowMover mover(ranks, folder, output, old_of, range);
-  mover.barrier();  // the folder is there
+  mover.barrier();  // the folder exists
   mover.move_entries("indptr.npy", "indices.npy", {}, new_of);
   for (const char* name : {"features.npy", "labels.npy", "train_mask.npy", "val_mask.npy", "test_mask.npy"}) {
     if (mover.has(name)) mover.move_rows(name);

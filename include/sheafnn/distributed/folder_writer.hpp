@@ -22,7 +22,7 @@
 
 namespace sheafnn::distributed {
 
-/// A synthetic graph in which the neighbours of a node follow from its number, so that ranks write their rows without a
+/// A synthetic graph in which the neighbours of a node follow from its index, so that ranks write their rows without a
 /// message. Node u may have edges to u ± d (mod N) for `reach` distances d, each with probability `density`. It has class ⌊C
 /// u/N⌋, and features that are N(0, 1) numbers, the one of its class raised by `signal`.
 struct FolderOptions {
@@ -62,7 +62,7 @@ namespace detail {
   return r;
 }
 
-/// Neighbours of a node of a synthetic graph, increasing: the edge {u, u + d} is there or not by the random number of u
+/// Neighbours of a node of a synthetic graph, increasing: the random number of u decides whether the edge {u, u + d} exists
 /// and d.
 [[nodiscard]] inline std::vector<Index> neighbours(const FolderOptions& options, std::span<const Index> distance,
                                                    Index u) {
@@ -83,7 +83,7 @@ namespace detail {
   return r;
 }
 
-/// Rows of ranges of nodes, range by range: all ranks know how many arcs stand before theirs. Writes indptr.npy and the
+/// Rows of ranges of nodes, range by range: all ranks know how many arcs come before theirs. Writes indptr.npy and the
 /// pieces of indices.npy, which is made when its length is known.
 class RowWriter {
  public:

@@ -7,12 +7,12 @@
 ///     features.npy  N × p   dense features, or, as CSR arrays, features_indptr.npy, features_indices.npy and
 ///                           features_values.npy with the number of columns as the only number of features_columns.npy
 ///     labels.npy    N       −1 where unknown
-///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values, 0 or 1; the last two may be missing
+///     train_mask.npy, val_mask.npy, test_mask.npy   N booleans, 0 or 1; the last two may be missing
 ///     parts.npy, original.npy                       of a folder of partition_folder() (folder_partition.hpp)
 ///
 /// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides the number of parts, else
 /// ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every edge between parts the
-/// number of the entering arc. The other rank sends that number.
+/// index of the entering arc. The other rank sends that index.
 #pragma once
 
 #include <algorithm>
@@ -38,9 +38,9 @@ namespace sheafnn::distributed {
 /// What a rank reads.
 struct FolderPiece {
   DataPiece piece;
-  Split own;  ///< owned nodes of the masks, by their numbers in the part
+  Split own;  ///< owned nodes of the masks, by their indices in the part
   std::vector<Index>
-      original;           ///< of owned nodes: number before the folder was renumbered; without, that in the whole
+      original;           ///< of owned nodes: index before the folder was renumbered; without, that in the whole
   bool by_parts = false;  ///< do the ranges come from parts.npy?
 };
 
@@ -128,7 +128,7 @@ using io::detail::check_ends;
   return r;
 }
 
-/// The numbers of the arcs that enter a part, from the ranks that own their sources.
+/// The indices of the arcs that enter a part, from the ranks that own their sources.
 [[nodiscard]] inline std::vector<Index> entering_numbers(Communicator& ranks, const OwnRows& rows,
                                                          std::span<const HaloArc> entering,
                                                          std::span<const Index> begin) {
@@ -144,7 +144,7 @@ using io::detail::check_ends;
     }
   }
   for (const HaloArc& arc : entering) received[static_cast<std::size_t>(arc.owner)].push_back(0);
-  // Every edge is there in both directions: as many arcs leave for a rank as come from it.
+  // Every edge is stored in both directions: as many arcs leave for a rank as come from it.
   std::vector<std::int64_t> leaving(size), arriving(size);
   for (std::size_t p = 0; p < size; ++p) leaving[p] = static_cast<std::int64_t>(sent[p].size());
   MPI_Alltoall(leaving.data(), 1, MPI_INT64_T, arriving.data(), 1, MPI_INT64_T, ranks.get());
@@ -169,7 +169,7 @@ using io::detail::check_ends;
   return r;
 }
 
-/// Features of nodes [begin, end) of n, and the number of the first stored one in the whole.
+/// Features of nodes [begin, end) of n, and the index of the first stored one in the whole.
 [[nodiscard]] inline std::pair<NodeFeatures, Index> read_features(Communicator& ranks,
                                                                   const std::filesystem::path& folder, Index n,
                                                                   Index begin, Index end) {

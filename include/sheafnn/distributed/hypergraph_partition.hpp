@@ -1,7 +1,7 @@
 /// \file
 /// What a partition of a hypergraph's nodes costs, and who owns its hyperedges. A Partition (partition.hpp) owns nodes; the
 /// incident pairs belong to the owners of their nodes. A hyperedge with members in several parts, a cut hyperedge, belongs
-/// to the part with the most members; among equal parts its number decides.
+/// to the part with the most members; the hyperedge's index breaks ties.
 ///
 /// Partitions are made as of graphs: contiguous_partition(), read_partition(), metis_partition() (metis.hpp).
 #pragma once

@@ -2,9 +2,10 @@
 /// LocalHypergraph: one rank's part of a hypergraph, and with whom it exchanges which rows (graph/hypergraph_part.hpp), from the
 /// whole hypergraph and a partition of its nodes.
 ///
-/// Nodes are in the order of their numbers in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
-/// this order, then the hyperedges of other owners, in the order of owners and numbers. Rows of members: own rows in the
-/// order of the hyperedges' owners, then rows of other parts in the order of the parts. Within both, pairs go by number.
+/// Nodes are in the order of their indices in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
+/// this order, then the hyperedges of other owners, in the order of owners and indices. Rows of members: own rows in the
+/// order of the hyperedges' owners, then rows of other parts in the order of the parts. Within both, pairs are in the order of
+/// their indices.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class RowsBuilder {
  public:
   explicit RowsBuilder(int parts) : neighbour_(static_cast<std::size_t>(parts)) {}
 
-  /// Appends an own row. \param number, degree  as in PartNumbers \returns its number in the part
+  /// Appends an own row. \param number, degree  as in PartNumbers \returns its index in the part
   std::int32_t add_own(Index number, Index degree) {
     ++rows_.numbers.own;
     return add(number, degree);
@@ -55,7 +56,7 @@ class RowsBuilder {
   }
   /// Another part has a copy of the row.
   void send(std::int32_t to, std::int32_t row) { neighbour_[static_cast<std::size_t>(to)].sent.push_back(row); }
-  /// Rows up to here are no other part's.
+  /// Rows up to here are in no other part.
   void end_interior() { rows_.numbers.interior = rows_.numbers.own; }
 
   /// \param total_rows, total_pairs  of the whole
@@ -90,11 +91,11 @@ struct CutHyperedge {
   friend auto operator<=>(const CutHyperedge&, const CutHyperedge&) = default;
 };
 
-/// The members of cut hyperedges. \param owned, of_others  hyperedges, in the order of numbers, and of owners and numbers
+/// The members of cut hyperedges. \param owned, of_others  hyperedges, in the order of indices, and of owners and indices
 inline void add_members(const Hypergraph& whole, const Partition& partition, int rank,
                         const std::vector<CutHyperedge>& owned, const std::vector<CutHyperedge>& of_others,
                         const std::vector<std::pair<Index, std::int32_t>>& local_pair, LocalHypergraph& r) {
-  using Row = std::array<Index, 2>;  // a part, and the number of a pair
+  using Row = std::array<Index, 2>;  // a part, and the index of a pair
   std::vector<Row> own, of_other_parts;
   const auto for_members = [&](const CutHyperedge& of, const auto& use) {
     for (Index k = whole.first_member(of.number); k < whole.first_member(of.number + 1); ++k) {
@@ -139,9 +140,9 @@ inline void add_members(const Hypergraph& whole, const Partition& partition, int
 
 }  // namespace detail
 
-/// The part of a rank of a hypergraph that is there as a whole.
+/// The part of a rank of a hypergraph that the rank has as a whole.
 ///
-/// \throws std::invalid_argument  a rank that is no part, or what validate() throws
+/// \throws std::invalid_argument  a rank that is not a part, or what validate() throws
 [[nodiscard]] inline LocalHypergraph local_part(const Hypergraph& whole, const Partition& partition, int rank) {
   validate(partition, whole.node_count());
   require_between("rank", rank, 0, partition.parts - 1);
@@ -173,7 +174,7 @@ inline void add_members(const Hypergraph& whole, const Partition& partition, int
   }
   r.hyperedges = rows.finish(whole.hyperedge_count(), whole.pair_count());
 
-  std::vector<std::pair<Incidence, Index>> pairs;  // and their numbers in the whole
+  std::vector<std::pair<Incidence, Index>> pairs;  // and their indices in the whole
   for (Index v = 0; v < whole.node_count(); ++v) {
     if (partition.owner[static_cast<std::size_t>(v)] != rank) continue;
     const std::int32_t node = static_cast<std::int32_t>(r.numbers.node.size());

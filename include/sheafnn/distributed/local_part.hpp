@@ -2,8 +2,8 @@
 /// LocalPart: one rank's part of a graph, and which rows it exchanges with which rank. It is built from the rows that the
 /// rank owns: the neighbours of its nodes. Both sides of every exchange follow from these and from the partition.
 ///
-/// Nodes: interior nodes, then other owned nodes, both in the order of their numbers in the whole graph. Then the halo, in
-/// the order of owners and numbers. The halo rows of one owner lie one behind the other, so that they are received in place.
+/// Nodes: interior nodes, then other owned nodes, both in the order of their indices in the whole graph. Then the halo, in
+/// the order of owners and indices. The halo rows of one owner are contiguous, so that they are received in place.
 #pragma once
 
 #include <algorithm>
@@ -36,14 +36,14 @@ struct LocalPart {
   std::vector<Neighbour> neighbours;  ///< in increasing order of ranks
 };
 
-/// The neighbours of the nodes that a rank owns; all numbers are numbers in the whole graph.
+/// The neighbours of the nodes that a rank owns; all indices are indices in the whole graph.
 struct OwnRows {
   Index total_nodes = 0, total_edges = 0;
   std::vector<Index> node;          ///< owned nodes, increasing
   std::vector<Index> first_arc;     ///< of each
   std::vector<Index> offset = {0};  ///< of each in `target`, and the end of the last
   std::vector<Index> target;        ///< neighbours, increasing within a node
-  /// Of each in `target`: is the arc to it listed (Graph::listed()), and the arc back? Empty: all are.
+  /// For each node of `target`: is the arc to it listed (Graph::listed()), and the arc back? Empty: all are.
   std::vector<std::array<bool, 2>> listed;
 };
 
@@ -71,7 +71,7 @@ template <class Owner>
 
 namespace detail {
 
-/// Nodes of a part and the numbers that they have in it.
+/// Nodes of a part and their indices in it.
 class PartNodes {
  public:
   PartNodes(const OwnRows& rows, std::span<const HaloArc> entering, PartNumbers& numbers) {
@@ -96,7 +96,7 @@ class PartNodes {
     }
     std::sort(local_.begin(), local_.end());
   }
-  /// Number in the part. Unchecked: that the node is there.
+  /// The index in the part. Unchecked: that the part has the node.
   [[nodiscard]] std::int32_t local(Index u) const {
     return std::lower_bound(local_.begin(), local_.end(), std::pair<Index, std::int32_t>(u, -1))->second;
   }
@@ -108,11 +108,11 @@ class PartNodes {
   std::vector<std::pair<Index, std::int32_t>> local_;
 };
 
-/// Numbers in the whole graph of a part's arcs: arcs of owned nodes stand in their rows, arcs that enter the part in
+/// Indices in the whole graph of a part's arcs: arcs of owned nodes are in their rows, arcs that enter the part in
 /// `number`.
 inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<const HaloArc> entering,
                         std::span<const Index> number, const Graph& graph, PartNumbers& numbers) {
-  std::vector<std::tuple<Index, Index, Index>> of_halo;  // source, target, number
+  std::vector<std::tuple<Index, Index, Index>> of_halo;  // source, target, index
   for (std::size_t i = 0; i < entering.size(); ++i)
     of_halo.emplace_back(entering[i].source, entering[i].target, number[i]);
   std::sort(of_halo.begin(), of_halo.end());
@@ -153,7 +153,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
 
 }  // namespace detail
 
-/// The part with these rows. \param entering, number  halo_arcs(), and the numbers of these arcs in the whole graph
+/// The part with these rows. \param entering, number  halo_arcs(), and the indices of these arcs in the whole graph
 ///
 /// \throws std::invalid_argument  a graph with more arcs than noise has addresses, 2⁵², a part with more nodes or edges
 ///         than Graph takes, or without nodes. Unchecked: that rows and arcs belong together
@@ -193,9 +193,9 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   return r;
 }
 
-/// The part of a rank of a graph that is there as a whole.
+/// The part of a rank of a graph that the rank has as a whole.
 ///
-/// \throws std::invalid_argument  a rank that is no part, what validate() and part_of_rows() throw
+/// \throws std::invalid_argument  a rank that is not a part, what validate() and part_of_rows() throw
 [[nodiscard]] inline LocalPart local_part(const Graph& graph, const Partition& partition, int rank) {
   validate(partition, graph.node_count());
   require_between("rank", rank, 0, partition.parts - 1);

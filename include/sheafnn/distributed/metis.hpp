@@ -22,8 +22,8 @@ namespace detail {
 
 /// Owners of the nodes of a graph in compressed rows, METIS's own integers.
 ///
-/// \param offset, target  n + 1 and one number per arc; METIS takes no constants
-/// \param without_work    so many of the last nodes have no work, and their owners are left out
+/// \param offset, target  n + 1 and one value per arc; METIS takes no constants
+/// \param without_work    number of nodes at the end that have no work, and their owners are left out
 /// \throws std::runtime_error  METIS's own errors. Unchecked: parts between 1 and n, and that METIS can count the arcs
 [[nodiscard]] inline std::vector<std::int32_t> metis_owners(std::vector<idx_t>& offset, std::vector<idx_t>& target,
                                                             int parts, int seed, Index without_work = 0) {

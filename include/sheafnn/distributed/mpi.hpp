@@ -1,5 +1,5 @@
 /// \file
-/// <mpi.h> without the C++ interface, which MPI 3 has no more and whose headers warn.
+/// <mpi.h> without the C++ interface, which MPI 3 removed and whose headers cause warnings.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

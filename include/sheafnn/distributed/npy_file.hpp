@@ -39,24 +39,24 @@ class NpyFile {
   [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
   [[nodiscard]] std::size_t dimensions() const noexcept { return header_.shape.size(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Where its numbers begin.
+  /// Where its elements begin.
   [[nodiscard]] std::streamoff data_begin() const noexcept {
     return static_cast<std::streamoff>(header_.data_begin);
   }
 
   /// Rows first … first + count − 1. \tparam T  double, float or std::int64_t
   ///
-  /// \throws std::runtime_error     an element that T cannot stand for, or a file that cannot be read
+  /// \throws std::runtime_error     an element that T cannot represent, or a file that cannot be read
   /// \throws std::invalid_argument  a range that the array does not have
   template <class T>
   [[nodiscard]] std::vector<T> read(Index first, Index count) {
     return array(first, count).template values<T>();
   }
-  /// The same of numbers of nodes, columns or the like. \throws std::runtime_error  also: truth values
+  /// The same for indices of nodes, columns or the like. \throws std::runtime_error  also: booleans
   [[nodiscard]] std::vector<std::int64_t> read_numbers(Index first, Index count) {
     return array(first, count).numbers();
   }
-  /// Type of the numbers, as NumPy writes it, and bytes of a row.
+  /// Type of the elements, as NumPy writes it, and bytes of a row.
   [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(columns()) * header_.item_size;
@@ -71,7 +71,7 @@ class NpyFile {
     file_.read(to.data() + begin, static_cast<std::streamsize>(bytes));
     if (!file_) fail("cannot be read");
   }
-  /// One number of an array of one dimension. \throws as read()
+  /// One element of an array of one dimension. \throws as read()
   [[nodiscard]] Index at(Index i) { return read_numbers(i, 1).front(); }
 
  private:
@@ -104,7 +104,7 @@ template <class T>
 [[nodiscard]] std::string npy_dtype() {
   return sheafnn::detail::concat(io::detail::byte_order(), std::is_floating_point_v<T> ? 'f' : 'i', sizeof(T));
 }
-/// What stands before the numbers of a .npy file.
+/// The header of a .npy file, which comes before its elements.
 template <class T>
 [[nodiscard]] io::Bytes npy_header(std::span<const Index> shape) {
   return io::detail::npy_with_header(npy_dtype<T>(), shape, 0);
@@ -114,7 +114,7 @@ template <class T>
 
 /// Makes a .npy file of zeros, to be filled by write_rows() or write_bytes().
 ///
-/// \param dtype  of its numbers of item_size bytes, as NumPy writes it
+/// \param dtype  of its elements of item_size bytes, as NumPy writes it
 /// \throws std::runtime_error  a file that cannot be written. Unchecked: extents of at least 0
 inline void create_npy(const std::filesystem::path& path, const std::string& dtype, std::size_t item_size,
                        std::span<const Index> shape) {
@@ -127,7 +127,7 @@ inline void create_npy(const std::filesystem::path& path, const std::string& dty
   if (!file) throw std::runtime_error(path.string() + ": cannot be written");
   std::filesystem::resize_file(path, header.size() + static_cast<std::uintmax_t>(size) * item_size);
 }
-/// The same. \tparam T  std::int64_t, std::int32_t, float or double \throws as above. Unchecked: as above
+/// create_npy() for elements T. \tparam T  std::int64_t, std::int32_t, float or double \throws as above. Unchecked: as above
 template <class T>
 void create_npy(const std::filesystem::path& path, std::span<const Index> shape) {
   create_npy(path, detail::npy_dtype<T>(), sizeof(T), shape);
@@ -159,7 +159,7 @@ void write_rows(const std::filesystem::path& path, Index first, std::span<const 
               std::span<const char>(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
-/// create_npy() of numbers of `nodes` nodes: of 32 bits where these suffice, else of 64. \throws as create_npy()
+/// create_npy() of indices of `nodes` nodes: of 32 bits if these suffice, otherwise of 64. \throws as create_npy()
 inline void create_node_numbers(const std::filesystem::path& path, Index nodes, Index count) {
   const Index shape[] = {count};
   if (nodes <= std::numeric_limits<std::int32_t>::max()) {
@@ -168,7 +168,7 @@ inline void create_node_numbers(const std::filesystem::path& path, Index nodes, 
     create_npy<std::int64_t>(path, shape);
   }
 }
-/// write_rows() into a file of create_node_numbers(). \throws as write_rows(). Unchecked: that the numbers fit
+/// write_rows() into a file of create_node_numbers(). \throws as write_rows(). Unchecked: that the elements fit
 inline void write_node_numbers(const std::filesystem::path& path, Index first,
                                std::span<const std::int64_t> numbers) {
   if (NpyFile(path).row_bytes() == sizeof(std::int64_t)) return write_rows(path, first, numbers);

@@ -87,7 +87,7 @@ class PartClassification {
   }
 
   /// A metric of classes of all ranks' nodes, as sheafnn::train() computes it; NaN without labelled nodes. Rank 0 gathers C
-  /// + 2 numbers per labelled node, in the order of the nodes' numbers. So the same predictions give the same bits as in one
+  /// + 2 values per labelled node, in the order of the nodes' indices. So the same predictions give the same bits as in one
   /// process. Unchecked: that `stop_on` is a metric, and the shape of the predictions, n × C.
   [[nodiscard]] double metric(StopOn stop_on, const MatrixView<const double>& predictions,
                               std::span<const std::int32_t> nodes) const {

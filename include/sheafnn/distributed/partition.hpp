@@ -23,13 +23,13 @@
 
 namespace sheafnn::distributed {
 
-/// Work of a node beside its arcs, in arcs.
+/// Work of a node besides its arcs, measured in arcs.
 inline constexpr Index node_work = 4;
 
 /// Owners of the nodes of a graph.
 struct Partition {
   int parts = 1;
-  std::vector<std::int32_t> owner;  ///< n numbers in [0, parts)
+  std::vector<std::int32_t> owner;  ///< n values in [0, parts)
 };
 
 /// \throws std::invalid_argument  another number of owners than nodes, an owner out of range, or a part without nodes
@@ -58,7 +58,7 @@ inline void validate(const Partition& partition, Index nodes) {
 
 namespace detail {
 
-/// Ranges of nodes with equal work. \param offset  n + 1 numbers: arcs before each node
+/// Ranges of nodes with equal work. \param offset  n + 1 values: arcs before each node
 template <class Offset>
 [[nodiscard]] std::vector<std::int32_t> contiguous_owners(std::span<const Offset> offset, int parts) {
   const Index n = static_cast<Index>(offset.size()) - 1;
@@ -80,7 +80,7 @@ template <class Offset>
 
 }  // namespace detail
 
-/// Ranges of nodes with equal work, in the order of their numbers.
+/// Ranges of nodes with equal work, in the order of their indices.
 ///
 /// \param graph  a Graph, or a Hypergraph
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes
@@ -90,10 +90,10 @@ template <class GraphType>
   return {parts, detail::contiguous_owners(graph.offsets(), parts)};
 }
 
-/// A partition from a text file with the number of a part for every node, one after another, as METIS's programs write
+/// A partition from a text file with the index of a part for every node, one after another, as METIS's programs write
 /// it.
 ///
-/// \throws std::runtime_error  a file that cannot be read, something in it that is no number, or what validate() refuses
+/// \throws std::runtime_error  a file that cannot be read, something in it that is not a number, or what validate() refuses
 [[nodiscard]] inline Partition read_partition(const std::filesystem::path& path, Index nodes, int parts) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error(path.string() + ": cannot be opened");
@@ -124,7 +124,7 @@ inline void write_partition(const std::filesystem::path& path, const Partition& 
 
 /// What a partition costs.
 struct PartitionReport {
-  /// Of one part.
+  /// The cost of one part.
   struct Part {
     Index own = 0;         ///< owned nodes
     Index interior = 0;    ///< owned nodes without neighbours in other parts

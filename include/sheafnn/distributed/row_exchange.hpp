@@ -1,7 +1,7 @@
 /// \file
 /// RowExchange: GraphPart on MPI. One message to each neighbour that has rows of this part per exchange. Rows of the halo
-/// are received in place and sent from where they lie. Rows for a halo are too, where they lie one behind the other, as with
-/// one neighbour. They are all owned nodes but the interior nodes. Others are copied into a buffer.
+/// are received in place. Rows for the halo of another part are sent in place if they are contiguous. With a single neighbour
+/// they are, since its halo then has all owned nodes but the interior nodes. Other rows are copied into a buffer.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace sheafnn::distributed {
 /// See the file comment. `ranks` must outlive it. Unchecked: as GraphPart.
 class RowExchange final : public GraphPart {
  public:
-  /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: numbers and neighbours
+  /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: indices and neighbours
   /// come from local_part() on each rank, of the same graph and partition.
   RowExchange(Communicator& ranks, PartNumbers numbers, std::vector<Neighbour> neighbours)
       : GraphPart(std::move(numbers)), ranks_(&ranks), neighbours_(std::move(neighbours)) {
@@ -47,12 +47,12 @@ class RowExchange final : public GraphPart {
  private:
   static constexpr int fetch_tag = 1, give_tag = 2;
 
-  /// Do the rows that a neighbour's halo has of this part lie one behind the other?
+  /// Do the rows that a neighbour's halo has of this part lie contiguously?
   [[nodiscard]] static bool in_place(const Neighbour& to) {
     return to.sent.empty() || to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
   }
 
-  /// A number per node, of the halo's nodes their owners'.
+  /// A value per node, of the halo's nodes their owners'.
   [[nodiscard]] std::vector<Index> of_owners(const std::vector<Index>& numbers) {
     std::vector<double> rows(numbers.begin(), numbers.end());
     begin(rows.data(), 1);
@@ -132,7 +132,7 @@ class RowExchange final : public GraphPart {
   Communicator* ranks_;
   std::vector<Neighbour> neighbours_;  ///< increasing ranks: the order of the sums
   std::size_t sent_rows_ = 0;
-  bool packs_ = false;  ///< are there rows that do not lie one behind the other?
+  bool packs_ = false;  ///< are some rows not contiguous?
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> buffer_;
 };

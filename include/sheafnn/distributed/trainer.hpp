@@ -45,7 +45,7 @@ template <class Model>
 /// Checks the owned nodes of a split. All ranks call it.
 ///
 /// \throws std::invalid_argument  a set that is not in order, on the rank that finds it; one with nodes of which none has a
-///                                label, on all ranks. Messages have the numbers of nodes in the whole graph
+///                                label, on all ranks. Messages name nodes by their indices in the whole graph
 inline void check_owned(DistributedNodes& data, const Split& own) {
   const PartNumbers& numbers = data.numbers();
   const std::pair<const char*, const std::vector<std::int32_t>*> sets[] = {{"split.train", &own.train},
@@ -73,7 +73,7 @@ inline void check_owned(DistributedNodes& data, const Split& own) {
 /// \param test  owned test nodes
 inline void add_test_figures(DistributedNodes& data, std::span<const std::int32_t> test,
                              std::span<const double> best, Index outputs, TrainResult& result) {
-  // Per node its label, or −2 where it is no test node.
+  // Per node its label, or −2 if it is not a test node.
   std::vector<double> targets(static_cast<std::size_t>(data.node_count()), -2);
   for (const std::int32_t u : test)
     targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];
@@ -122,7 +122,7 @@ struct OwnStates {
 /// Every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
 /// validation and test nodes on rank 0, every epoch.
 ///
-/// \param own     owned nodes of the split, by their numbers in the part (DistributedNodes::owned()); sets may be empty
+/// \param own     owned nodes of the split, by their indices in the part (DistributedNodes::owned()); sets may be empty
 /// \param states  all ranks give some, or none
 /// \throws std::invalid_argument  an option out of range, data that do not fit the model, or a split that is not in order
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming

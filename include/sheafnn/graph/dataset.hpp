@@ -51,19 +51,19 @@ struct NodeDataset {
   std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count), or -1 where unknown
   Index class_count = 0;             ///< C
   std::vector<Split> splits;
-  std::vector<std::string> node_names = {};   ///< n, or empty: nodes are known by their numbers
+  std::vector<std::string> node_names = {};   ///< n, or empty: nodes are known by their indices
   std::vector<std::string> class_names = {};  ///< C, or empty: so are classes
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
   std::vector<std::string> edge_type_names = {};  ///< of the graph's edge types, or empty
   std::vector<std::string> node_type_names = {};  ///< of its node types, or empty
 
-  std::vector<double> targets = {};  ///< n × k numbers to learn in place of labels, NaN where unknown; or empty
+  std::vector<double> targets = {};  ///< n × k values to learn in place of labels, NaN where unknown; or empty
   std::vector<std::string> target_names = {};  ///< k
 
   std::vector<std::int32_t> edge_labels = {};      ///< m classes of edges, −1 where unknown; or empty
   std::vector<std::string> edge_class_names = {};  ///< of these classes
-  std::vector<double> edge_targets = {};           ///< m numbers of edges, NaN where unknown; or empty
+  std::vector<double> edge_targets = {};           ///< m values of edges, NaN where unknown; or empty
 
   std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: no maps
 
@@ -92,7 +92,7 @@ using HypergraphDataset = NodeDataset<Hypergraph>;
 
 namespace detail {
 
-/// For every row 0 where one of its numbers is known, otherwise -1.
+/// For every row 0 where one of its targets is known, otherwise -1.
 ///
 /// \param targets  rows × k, NaN where unknown
 [[nodiscard]] SHEAFNN_NOINLINE inline std::vector<std::int32_t> known_rows(std::span<const double> targets,
@@ -182,7 +182,7 @@ void renumber_classes(NodeDataset<GraphType>& data, std::span<const std::string>
 
 namespace detail {
 
-/// The numbers that types have among the names that a trained model knows.
+/// The indices that types have among the names that a trained model knows.
 ///
 /// \param of  "edge" or "node"
 /// \throws std::invalid_argument  a type that the model does not know

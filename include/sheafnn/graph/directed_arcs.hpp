@@ -133,7 +133,7 @@ class DirectedArcs {
   return (graph.listed(arc) ? 1 : 0) - (graph.listed(graph.reverse(arc)) ? 1 : 0);
 }
 
-/// The lists of listed_arcs(graph); a part of a graph has the lists of owned nodes, which know all of their arcs.
+/// The lists of listed_arcs(graph); a part of a graph has the lists of owned nodes, which have all of their arcs.
 ///
 /// \param listed  listed_arcs(graph), which must outlive the lists, as must the graph
 /// \throws std::invalid_argument  arcs of another number of nodes

@@ -1,5 +1,5 @@
 /// \file
-/// Pairs of nodes as targets: link prediction, classes and numbers of edges. split_links() and split_edges() take
+/// Pairs of nodes as targets: link prediction, classes and real targets of edges. split_links() and split_edges() take
 /// target edges out of a graph, so a network never sees the edges that it predicts.
 ///
 /// The edges of a graph fall into message edges, which the network sees, and target edges for training, validation and
@@ -87,11 +87,11 @@ void for_each_option(const Visit& visit, Options&... options) {
 struct EdgeTargets {
   Graph graph;                       ///< what the network sees
   std::vector<Edge> pairs;           ///< T; the pairs of fresh() change in training
-  std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 for a negative pair
+  std::vector<std::int32_t> edges;   ///< T: index of the edge in the whole graph, −1 for a negative pair
   std::vector<std::int32_t> labels;  ///< T: 1 (an edge) or 0 for links; or the labels of the edges
-  Split split;                       ///< numbers of targets
+  Split split;                       ///< indices of targets
   NegativePairs negatives;
-  Index first_fresh = -1;  ///< targets from this number on are drawn again in every epoch; −1: no targets
+  Index first_fresh = -1;  ///< targets from this index on are drawn again in every epoch; −1: no targets
   std::uint64_t seed = 0;  ///< seed of the draws
 
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(pairs.size()); }
@@ -132,7 +132,7 @@ inline void validate(const EdgeTargets& targets) {
 
 namespace detail {
 
-/// Numbers of the message edges and of the target edges.
+/// Indices of the message edges and of the target edges.
 struct CutEdges {
   std::vector<std::int32_t> message;
   Split targets;
@@ -172,7 +172,7 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
   for (Index t = first; t < first + count; ++t) set.push_back(static_cast<std::int32_t>(t));
 }
 
-/// Everything but what links have besides: graph, edges, pairs and the sets of the split in turn.
+/// Everything that links share with other targets: graph, edges, pairs and the sets of the split in turn.
 [[nodiscard]] inline EdgeTargets targets_of(const Graph& graph, std::span<const std::int32_t> labels,
                                             Index class_count, const EdgeSplitOptions& options,
                                             bool keep_targets) {

@@ -26,7 +26,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// In the order of FeatureColumn::Kind.
+/// The names of FeatureColumn::Kind, in its order.
 inline constexpr std::array<std::string_view, 8> column_kind_names = {"as-is",   "binary", "counts", "left-out",
                                                                       "centred", "ranked", "scaled", "logarithm"};
 
@@ -42,7 +42,7 @@ template <class Names>
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-/// The numbers of a column that its text has, in order. The number of an untreated column may be missing if it is 0.
+/// The values of a column that its text has, in order. The value of an untreated column may be missing if it is 0.
 ///
 /// \param column  with all of its quantiles
 template <class Column>
@@ -55,7 +55,7 @@ template <class Column>
   for (auto& quantile : column.quantiles) numbers.push_back(&quantile);
   return numbers;
 }
-/// Whether the text may lack the numbers of such a column: what stands for its missing values is 0.
+/// Whether the text may lack the values of such a column, because 0 replaces its missing values.
 [[nodiscard]] constexpr bool may_lack_numbers(FeatureColumn::Kind kind) noexcept {
   return kind == FeatureColumn::Kind::as_is || kind == FeatureColumn::Kind::binary;
 }
@@ -70,7 +70,7 @@ template <class Column>
   return part;
 }
 
-/// \throws std::invalid_argument  a text that is no number of type T
+/// \throws std::invalid_argument  a text that is not a number of type T
 template <class T>
 [[nodiscard]] T number_in_plan(std::string_view text) {
   T value{};

@@ -1,8 +1,8 @@
 /// \file
 /// FeaturePlan: what a network does to node features before it reads them, column by column. It turns
-/// n × given_columns() numbers into n × columns(). fit_features.hpp makes it from the features of a graph; applied
+/// n × given_columns() values into n × columns(). fit_features.hpp makes it from the features of a graph; applied
 /// to the features of any graph, it does the same. Source: math: "Features".
-/// It throws std::invalid_argument for numbers that a plan cannot have, and for features with other columns.
+/// It throws std::invalid_argument for values that a plan cannot have, and for features with other columns.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ enum class FeatureTreatment : std::uint8_t {
   columns,    ///< every column as befits its values: see FeatureColumn::Kind
   none        ///< as they are
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FeatureTreatment) {
   return std::array{"automatic", "rows", "columns", "none"};
 }
@@ -48,7 +48,7 @@ struct FeatureColumn {
     scaled,     ///< most entries 0: x/scale
     logarithm,  ///< the same with heavy tails: sign(x) log₂(1 + |x|/scale)
   };
-  /// Numbers between which ranks are interpolated: shares of the values, and the normal scores of these shares.
+  /// Values between which ranks are interpolated: shares of the values, and the normal scores of these shares.
   static constexpr std::array<double, 13> levels = {0,    0.001, 0.01, 0.05, 0.1,   0.25, 0.5,
                                                     0.75, 0.9,   0.95, 0.99, 0.999, 1};
   static constexpr std::array<double, 13> scores = {-3.5,   -3.0902, -2.3263, -1.6449, -1.2816, -0.6745, 0,
@@ -59,7 +59,7 @@ struct FeatureColumn {
   double scale = 1;
   std::vector<double> quantiles = {};  ///< of ranked columns, one per level, in order
 
-  /// The number that a network reads in place of a known value. Takes any number.
+  /// The value that a network reads in place of a known value. Takes any number.
   [[nodiscard]] double treated(double x) const {
     switch (kind) {
       case Kind::left_out:
@@ -90,7 +90,7 @@ struct FeatureColumn {
   friend bool operator==(const FeatureColumn&, const FeatureColumn&) = default;
 
  private:
-  /// Numbers far beyond the training's stay finite, in single precision as well.
+  /// Values far beyond the training's stay finite, in single precision as well.
   [[nodiscard]] static double bounded(double x) {
     constexpr double most = 1e30;
     return std::clamp(x, -most, most);
@@ -120,10 +120,10 @@ struct FeatureColumn {
   }
 };
 
-/// See the file comment. Columns that are treated alike stand together, as a run.
+/// See the file comment. Adjacent columns with the same treatment form a run.
 class FeaturePlan {
  public:
-  /// Columns one behind the other that are treated alike.
+  /// Consecutive columns with the same treatment.
   struct Run {
     FeatureColumn column;
     Index count = 1;
@@ -133,8 +133,8 @@ class FeaturePlan {
   FeaturePlan() = default;
   /// \param treatment   rows, columns or none
   /// \param columns     of the features, without indicators of missing values
-  /// \param indicators  columns with an indicator behind these, increasing
-  /// \throws std::invalid_argument  the automatic treatment; numbers that are not finite; a scale that is not positive;
+  /// \param indicators  columns with an indicator, which follow these, increasing
+  /// \throws std::invalid_argument  the automatic treatment; values that are not finite; a scale that is not positive;
   ///         quantiles that do not increase; indicators of other columns, or unordered
   FeaturePlan(FeatureTreatment treatment, const std::vector<Run>& columns,
               std::vector<std::int32_t> indicators = {})

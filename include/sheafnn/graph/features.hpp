@@ -54,8 +54,8 @@ enum class MissingValues : std::uint8_t {
 };
 
 /// Sparse n × p matrix (CSR): row u holds the non-zero features of node u, columns increasing.
-/// Dense matrices are stored the same way; their zeros are left out. Behind the columns of the table may stand indicators
-/// of missing values (indicators()), which count among columns(). Missing values themselves are not stored.
+/// Dense matrices are stored the same way; their zeros are left out. After the columns of the table there may be indicators of
+/// missing values (indicators()), which count among columns(). Missing values themselves are not stored.
 class NodeFeatures {
  public:
   NodeFeatures() = default;
@@ -68,7 +68,7 @@ class NodeFeatures {
                                  MissingValues missing = MissingValues::refuse) {
     return dense(values, rows, columns, missing);
   }
-  /// As above.
+  /// The same for single precision.
   static NodeFeatures from_dense(std::span<const float> values, Index rows, Index columns,
                                  MissingValues missing = MissingValues::refuse) {
     return dense(values, rows, columns, missing);
@@ -132,19 +132,19 @@ class NodeFeatures {
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(offset_.size()) - 1; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
-  /// Columns of the table, without the indicators behind them.
+  /// Columns of the table, without the indicators that follow them.
   [[nodiscard]] Index given_columns() const noexcept { return columns_ - static_cast<Index>(indicators_.size()); }
   /// Columns with missing values, in increasing order. For k such columns, the last k of columns() are the indicators.
   [[nodiscard]] std::span<const std::int32_t> indicators() const noexcept { return indicators_; }
   /// Says that the last columns are indicators of these. Unchecked: that their entries are 1, and that a row with one has
   /// no entry in the column that it indicates.
   ///
-  /// \throws std::invalid_argument  the numbers do not increase, or are not numbers of columns before the indicators
+  /// \throws std::invalid_argument  the indices do not increase, or are not indices of columns before the indicators
   void set_indicators(std::vector<std::int32_t> indicators) {
     detail::check_indicators(indicators, columns_ - static_cast<Index>(indicators.size()));
     indicators_ = std::move(indicators);
   }
-  /// These rows as a matrix of their own. Unchecked: their numbers.
+  /// These rows as a matrix of their own. Unchecked: their indices.
   [[nodiscard]] NodeFeatures rows_at(std::span<const Index> rows) const {
     NodeFeatures r;
     r.columns_ = columns_;
@@ -180,7 +180,7 @@ class NodeFeatures {
       const std::span<double> row(value_.data() + offset_[u], static_cast<std::size_t>(offset_[u + 1] - offset_[u]));
       double sum = 0;
       for (const double x : row) sum += std::abs(x);
-      if (std::isinf(sum)) {  // of numbers that are all finite: of their halves, quarters, …
+      if (std::isinf(sum)) {  // of values that are all finite: of their halves, quarters, …
         for (double& x : row) x /= static_cast<double>(2 * row.size());
         sum = 0;
         for (const double x : row) sum += std::abs(x);
@@ -220,7 +220,7 @@ class NodeFeatures {
     if (missing == MissingValues::mark) r.mark_missing();
     return r;
   }
-  /// Takes entries that are NaN out, and puts indicators behind the columns that have some.
+  /// Removes entries that are NaN, and appends indicators of the columns that have some.
   void mark_missing() {
     for (std::size_t i = 0; i < value_.size(); ++i) {
       if (std::isnan(value_[i])) indicators_.push_back(column_[i]);

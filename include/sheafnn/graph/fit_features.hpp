@@ -1,6 +1,6 @@
 /// \file
 /// fit_features(): the FeaturePlan of a table of features, from statistics of all nodes. Neither labels nor splits are
-/// looked at. Statistics are sums, extremes and order statistics, which the parts of a graph can put together.
+/// read. Statistics are sums, extremes and order statistics, which the parts of a graph can put together.
 ///
 /// Source: math: "Features".
 #pragma once
@@ -158,7 +158,7 @@ inline void measure_columns(const NodeFeatures& features, Index rows, const Part
   }
 }
 
-/// Numbers as whole ones in the same order.
+/// Values as integers in the same order.
 [[nodiscard]] inline std::uint64_t ordered_bits(double x) {
   constexpr std::uint64_t sign = std::uint64_t{1} << 63;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
@@ -198,7 +198,7 @@ class Quantiles {
         if (place[j] != nowhere) zeros[place[j]] -= 1;
       });
     }
-    // Bisection over all numbers: what is summed are counts, so that any parts find the same.
+    // Bisection over all values: what is summed are counts, so that any parts find the same.
     std::vector<std::uint64_t> low(count * k, ordered_bits(std::numeric_limits<double>::lowest())),
         high(count * k, ordered_bits(std::numeric_limits<double>::max()));
     std::vector<double> below(count * k);
@@ -248,7 +248,7 @@ class Quantiles {
   return entries <= few * cells && largest <= most * mass && squares * entries <= similar * mass * mass;
 }
 
-/// The kinds of columns, and all numbers but quantiles.
+/// The kinds of columns, and all values but quantiles.
 [[nodiscard]] inline FeatureColumn plan_column(const ColumnStatistics& c) {
   using Kind = FeatureColumn::Kind;
   constexpr double heavy = 10, small = 2;  // kurtosis; root mean square of counts
@@ -278,7 +278,7 @@ class Quantiles {
 /// What a network does to these features, and to the features of other graphs after it; see the file comment.
 ///
 /// \param part  null: the features belong to a whole graph. Otherwise they belong to this part, and all parts must call
-///              this function, since they combine their statistics. Rows behind the part's own nodes are not looked at
+///              this function, since they combine their statistics. Rows after the part's own nodes are not read
 /// \throws std::invalid_argument  features without rows or columns. Unchecked: that part and features belong together
 [[nodiscard]] inline FeaturePlan fit_features(const NodeFeatures& features, FeatureTreatment treatment,
                                               GraphPart* part = nullptr) {

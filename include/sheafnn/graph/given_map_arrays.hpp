@@ -1,5 +1,5 @@
 /// \file
-/// GivenMapArrays: the maps of a given sheaf as plain arrays, beside the dataset with their graph. Also the arrays of
+/// GivenMapArrays: the maps of a given sheaf as plain arrays, apart from the dataset with their graph. Also the arrays of
 /// labelled and signed edges.
 /// Source: math: "Convolutions on given sheaves".
 #pragma once
@@ -18,9 +18,9 @@ namespace sheafnn {
 
 /// Rows follow the arcs of the graph, sorted by source and target, and its edges.
 struct GivenMapArrays {
-  std::vector<double> maps;               ///< 2m × map_size numbers; D × D maps row by row
+  std::vector<double> maps;               ///< 2m × map_size entries; D × D maps row by row
   std::vector<double> edge_weights;       ///< m; empty: all 1
-  std::vector<std::int32_t> edge_labels;  ///< m; empty: no numbers
+  std::vector<std::int32_t> edge_labels;  ///< m; empty: none
   Index label_count = 0;                  ///< labels are 0 … label_count − 1
 
   static constexpr std::int64_t largest_label = (1 << 20) - 1;
@@ -44,9 +44,9 @@ struct GivenMapArrays {
 /// edges have R_t at the tail.
 ///
 /// \param labels    m labels, 0 … T − 1
-/// \param table     T pairs (R_t, R'_t) of maps, `size` numbers each
+/// \param table     T pairs (R_t, R'_t) of maps, `size` entries each
 /// \param directed  an edge that is listed one way (Graph::listed()) has its tail in place of the smaller endpoint
-/// \throws std::invalid_argument  another number of labels, one out of range, or a table that is no number of pairs
+/// \throws std::invalid_argument  another number of labels, one out of range, or a table whose size is not a multiple of a pair's
 [[nodiscard]] inline std::vector<double> labelled_maps(const Graph& graph, std::span<const std::int32_t> labels,
                                                        std::span<const double> table, Index size,
                                                        bool directed = false) {
@@ -75,7 +75,7 @@ inline constexpr double sign_table[] = {1, 1, 1, -1};
 
 /// The labels of a signed graph.
 ///
-/// \param signs  m numbers, 1 or −1
+/// \param signs  m values, 1 or −1
 /// \throws std::invalid_argument  a wrong number of signs, or a value other than ±1
 [[nodiscard]] inline std::vector<std::int32_t> sign_labels(const Graph& graph, std::span<const double> signs) {
   require(static_cast<Index>(signs.size()) == graph.edge_count(), "signs", signs.size(),

@@ -32,20 +32,20 @@ struct Edge {
 /// Every edge {u, v} is two arcs, u→v and v→u, sorted by (source, target): the arcs of a node are contiguous. An
 /// arc stands for the incident pair u ⊴ e of its source and its edge. Edges are sorted with u < v.
 ///
-/// Unchecked: the numbers of nodes, arcs and edges that members take, which inner loops call.
+/// Unchecked: the indices of nodes, arcs and edges that members take, which inner loops call.
 class Graph {
  public:
   Graph() = default;
 
   /// Builds the graph from any list of node pairs: duplicates and both directions are merged, self-loops dropped
-  /// and counted. listed() tells the directions.
+  /// and counted. listed() returns the directions.
   ///
   /// \throws std::invalid_argument  negative node count, an endpoint outside [0, node_count), or 2³⁰ edges
   ///                                or more
   Graph(Index node_count, std::span<const Edge> pairs) : node_count_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
-    // One number for each pair: its smaller node, its larger one, and whether the larger one comes first.
+    // One integer for each pair: its smaller node, its larger one, and whether the larger one comes first.
     std::vector<std::uint64_t> keys;
     keys.reserve(pairs.size());
     for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -163,7 +163,7 @@ class Graph {
   /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per
   /// graph. Graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
   ///
-  /// \param offsets  G + 1 numbers, or empty
+  /// \param offsets  G + 1 values, or empty
   /// \throws std::invalid_argument  offsets that do not lead from 0 to n, a graph without nodes, an edge between two graphs
   void set_graphs(std::vector<std::int32_t> offsets) {
     if (!offsets.empty()) check_graphs(offsets);
@@ -180,8 +180,8 @@ class Graph {
 
   /// The disjoint union of some of these graphs, without features and types.
   ///
-  /// \param graphs  increasing numbers
-  /// \throws std::invalid_argument  a number out of range, or not larger than the one before
+  /// \param graphs  increasing indices
+  /// \throws std::invalid_argument  an index out of range, or not larger than the one before
   [[nodiscard]] Graph of_graphs(std::span<const std::int32_t> graphs) const {
     Index arcs = 0;
     Graph r;
@@ -224,7 +224,7 @@ class Graph {
   }
 
   /// Makes the graph one of several parts of a whole (null: it is a whole). The part must outlive the graph and its
-  /// copies. Unchecked: its numbers are of this graph.
+  /// copies. Unchecked: its indices are of this graph.
   void set_part(GraphPart* part) noexcept { part_ = part; }
   [[nodiscard]] GraphPart* part() const noexcept { return part_; }
   /// This process owns the nodes 0 … own_node_count() − 1. It owns all nodes unless the graph is a part.
@@ -311,7 +311,7 @@ class Graph {
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);
   Buffer<std::int32_t> source_, target_, reverse_, edge_of_, forward_arc_;
   Buffer<Edge> edges_;
-  /// Of each edge, bit 0: listed from its smaller node, bit 1: from its larger one.
+  /// Two bits per edge, bit 0: listed from its smaller node, bit 1: from its larger node.
   Buffer<std::uint8_t> directions_;
 
   friend Graph graph_of_entries(Index n, std::vector<Edge> entries);
@@ -329,7 +329,7 @@ class Graph {
 
 namespace detail {
 
-/// Number of the arc from u to v. Unchecked: that there is one.
+/// Index of the arc from u to v. Unchecked: that the arc exists.
 [[nodiscard]] inline Index arc_between(const Graph& graph, Index u, Index v) {
   const auto targets = graph.targets().subspan(static_cast<std::size_t>(graph.first_arc(u)),
                                                static_cast<std::size_t>(graph.degree(u)));

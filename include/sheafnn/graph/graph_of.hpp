@@ -10,6 +10,7 @@
 
 namespace sheafnn::detail {
 
+/// Model::GraphType, or Graph if the model names no type.
 template <class Model>
 struct GraphTypeOf {
   using type = Graph;

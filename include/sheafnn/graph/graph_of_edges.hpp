@@ -13,7 +13,7 @@ namespace sheafnn::detail {
 
 /// The graph of some of the edges, with their directions, types and the features of their arcs.
 ///
-/// \param kept  m truth values
+/// \param kept  m flags, 0 or 1
 [[nodiscard]] inline Graph graph_of_edges(const Graph& graph, const std::vector<std::int8_t>& kept) {
   std::vector<Edge> listed;
   for (Index e = 0; e < graph.edge_count(); ++e) {

@@ -74,7 +74,7 @@ class DatasetRows final : public GraphRows {
   const Dataset* data_;
 };
 
-/// The features of some nodes, n' × p, in their order. Unchecked: the numbers of the nodes.
+/// The features of some nodes, n' × p, in their order. Unchecked: the indices of the nodes.
 [[nodiscard]] inline NodeFeatures features_of(const GraphRows& rows, std::span<const std::int32_t> nodes) {
   std::vector<Index> offsets = {0};
   std::vector<std::int32_t> columns;
@@ -97,12 +97,12 @@ class DatasetRows final : public GraphRows {
 
 /// Some nodes of a graph and edges among them.
 struct Subgraph {
-  std::vector<std::int32_t> node;  ///< their numbers in the whole, increasing
+  std::vector<std::int32_t> node;  ///< their indices in the whole, increasing
   Graph graph;
   NodeFeatures features;
   std::vector<std::int32_t> labels;
 
-  /// Of these nodes of the whole the ones that are here, by their numbers here. Unchecked: that `nodes` increase.
+  /// The local indices of nodes of the whole, without the nodes that the subgraph does not have. Unchecked: `nodes` increase.
   [[nodiscard]] std::vector<std::int32_t> local(std::span<const std::int32_t> nodes) const {
     std::vector<std::int32_t> r;
     std::size_t i = 0;
@@ -116,8 +116,8 @@ struct Subgraph {
 
 /// An arc of a subgraph. Takes any numbers.
 struct SubgraphArc {
-  std::int32_t from, to;  ///< numbers in the subgraph
-  Index of_whole;         ///< number in the dataset's graph, where the rows have one
+  std::int32_t from, to;  ///< indices in the subgraph
+  Index of_whole;         ///< index in the dataset's graph, where the rows have one
 
   friend bool operator<(const SubgraphArc& a, const SubgraphArc& b) {
     return std::tie(a.from, a.to) < std::tie(b.from, b.to);

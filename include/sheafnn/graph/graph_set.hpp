@@ -28,12 +28,12 @@ struct GraphSet {
   std::vector<std::int32_t> labels = {};  ///< G classes, −1 where unknown; empty: a task of regression
   Index class_count = 0;                  ///< C
   std::vector<double> targets = {};       ///< of regression: G × target_count, NaN where unknown
-  Index target_count = 0;                 ///< numbers per graph of a task of regression
+  Index target_count = 0;                 ///< targets per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
-  std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their numbers
-  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
-  std::vector<std::string> graph_names = {};  ///< G, or empty: graphs are known by their numbers
-  /// Of the columns of the features but indicators of missing values, or empty; "" where unknown.
+  std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their indices
+  std::vector<Split> splits = {};             ///< published splits of graphs in place of folds, or empty
+  std::vector<std::string> graph_names = {};  ///< G, or empty: graphs are known by their indices
+  /// Names of the features' columns, without indicators of missing values, or empty; "" where unknown.
   std::vector<std::string> feature_names = {};
   std::vector<std::string> edge_feature_names = {};  ///< of the arcs' features, or empty; "" where unknown
 
@@ -49,7 +49,7 @@ struct GraphSet {
 ///
 /// \throws std::invalid_argument  no features; a wrong number of rows, labels, targets or names; both labels and targets or
 ///                                neither; a label out of range. Or folds that overlap or have graphs out of range, folds
-///                                beside splits, or bad splits
+///                                together with splits, or bad splits
 inline void validate(const GraphSet& set) {
   const Index n = set.graph.node_count(), graphs = set.graph_count();
   require(n > 0, "nodes", n, "a set needs at least one graph of one node");

@@ -32,7 +32,7 @@ struct Incidence {
 /// n nodes, E hyperedges and nnz incident pairs. Hyperedges may have any number of members; nodes may belong to no
 /// hyperedge.
 ///
-/// Unchecked: the numbers of nodes, hyperedges and pairs that members take, which inner loops call.
+/// Unchecked: the indices of nodes, hyperedges and pairs that members take, which inner loops call.
 class Hypergraph {
  public:
   Hypergraph() = default;
@@ -99,7 +99,7 @@ class Hypergraph {
   [[nodiscard]] std::span<const std::int32_t> hyperedges() const noexcept { return hyperedge_.view(); }
   /// E + 1 CSR offsets of the hyperedges' members.
   [[nodiscard]] std::span<const std::int32_t> member_offsets() const noexcept { return member_offset_.view(); }
-  /// nnz numbers of pairs, hyperedge by hyperedge, increasing within each.
+  /// nnz indices of pairs, hyperedge by hyperedge, increasing within each.
   [[nodiscard]] std::span<const std::int32_t> members() const noexcept { return member_.view(); }
 
  private:

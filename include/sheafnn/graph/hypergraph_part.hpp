@@ -11,7 +11,7 @@
 ///   - A sum over the members of a hyperedge is summed over its parts: sum_cut_hyperedges() (layers/halo_rows.hpp). The
 ///     derivative of such a sum is a sum over the same members, and takes the same way.
 ///   - What is chosen among the members of a cut hyperedge, its owner chooses, from rows of all members.
-///   - Noise and dropout masks belong to the pair's, node's or feature's number in the whole hypergraph.
+///   - Noise and dropout masks belong to the pair's, node's or feature's index in the whole hypergraph.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@
 
 namespace sheafnn {
 
-/// Numbers of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges. The part's own pairs come first,
+/// Indices of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges. The part's own pairs come first,
 /// then other parts' pairs in cut hyperedges that this part owns.
 struct MemberNumbers {
   Index total_pairs = 0;                  ///< of the whole hypergraph
-  std::vector<std::uint32_t> pair;        ///< number in the whole hypergraph, of every pair of the part
+  std::vector<std::uint32_t> pair;        ///< index in the whole hypergraph, of every pair of the part
   std::vector<std::int32_t> pair_of_row;  ///< pair of the part, of every own row of members
   std::vector<Index> first_row = {
-      0};                         ///< CSR offsets of the owned cut hyperedges, in the order of their numbers …
+      0};                         ///< CSR offsets of the owned cut hyperedges, in the order of their indices …
   std::vector<std::int32_t> row;  ///< … and the rows of all of their members, in the order of the pairs
 };
 
-/// Unchecked: that the parts and the numbers belong to one hypergraph.
+/// Unchecked: that the parts and the indices belong to one hypergraph.
 class HypergraphPart {
  public:
   /// \param nodes       has a row for every node, without halo
   /// \param hyperedges  has a row for every hyperedge; degrees are numbers of members in the whole hypergraph
-  /// \param members     has the rows of members; its numbers of nodes are numbers of pairs
+  /// \param members     has the rows of members; its indices of nodes are indices of pairs
   /// All three must outlive the part. Unchecked: as the class.
   HypergraphPart(GraphPart& nodes, GraphPart& hyperedges, GraphPart& members, MemberNumbers numbers)
       : nodes_(&nodes), hyperedges_(&hyperedges), members_(&members), numbers_(std::move(numbers)) {}
@@ -48,7 +48,7 @@ class HypergraphPart {
   [[nodiscard]] GraphPart& hyperedges() const noexcept { return *hyperedges_; }
   [[nodiscard]] GraphPart& members() const noexcept { return *members_; }
   [[nodiscard]] const MemberNumbers& numbers() const noexcept { return numbers_; }
-  /// Members of a hyperedge in the whole hypergraph. Unchecked: its number.
+  /// Members of a hyperedge in the whole hypergraph. Unchecked: its index.
   [[nodiscard]] Index size(Index e) const noexcept {
     return hyperedges_->numbers().degree[static_cast<std::size_t>(e)];
   }

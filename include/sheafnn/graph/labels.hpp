@@ -33,7 +33,7 @@
 
 namespace sheafnn {
 
-/// The texts that stand for an unknown label, beside an empty one and -1; every other text is a class then, also NA or
+/// The texts that mean an unknown label, besides an empty text and -1; every other text is then a class, also NA or
 /// nan. Without a value, no text is unknown, and words that mean a missing value are refused.
 using MissingLabels = std::optional<std::vector<std::string>>;
 
@@ -198,7 +198,7 @@ template <class Place>
         unknown_numbers.insert(*std::move(value));
     }
   }
-  // Every different text is looked at once.
+  // Every different text is examined once.
   constexpr std::int32_t none = -1;
   std::unordered_map<std::string_view, std::int32_t> number_of;
   std::vector<std::string_view> known;

@@ -1,9 +1,9 @@
 /// \file
-/// NegativePairs: pairs of nodes without an edge, drawn by address: each is a function of (seed, epoch, set, number).
+/// NegativePairs: pairs of nodes without an edge, drawn by address: each is a function of (seed, epoch, set, slot).
 ///
 /// Uniform pairs need no rejection. The pairs u < v have ranks 0 … n(n − 1)/2 − 1, row by row. The r-th pair that is not
 /// excluded has rank r + k, k being the number of excluded ranks e_0 < e_1 < … with e_j − j ≤ r. Pairs weighted by degree
-/// are two arcs' sources, drawn anew while they are one node or an excluded pair. math: "Links" (10.1).
+/// are two arcs' sources, drawn again while they are one node or an excluded pair. math: "Links" (10.1).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ enum class NegativeSampling {
   uniform,  ///< all alike
   degree    ///< a node in proportion to its degree
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(NegativeSampling) { return std::array{"uniform", "degree"}; }
 
 /// Pairs of n nodes that are not excluded.
@@ -62,7 +62,7 @@ class NegativePairs {
 
   /// Pair number `slot` of a set, u < v. Pairs may repeat.
   ///
-  /// \param set  < 65536, < 2³² slots each; larger numbers give the pairs of another address
+  /// \param set  < 65536, < 2³² slots each; larger values give the pairs of another address
   /// \throws std::runtime_error  of degree: no such pair among the first 8192
   [[nodiscard]] Edge draw(std::uint64_t seed, std::uint32_t epoch, std::uint32_t set, Index slot) const {
     return edge_of(draw_rank(seed, epoch, set, slot, [](Index) { return false; }));

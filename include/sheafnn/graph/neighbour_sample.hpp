@@ -55,7 +55,7 @@ inline void draw_neighbours(Index degree, Index count, const Stream& stream, std
     return;
   }
   for (Index i = 0; i < count; ++i) {
-    const Index last = degree - count + i;  // Floyd: a number up to `last`, or `last` itself if that is there
+    const Index last = degree - count + i;  // Floyd: a number up to `last`, or `last` itself if that number is taken
     const Index number = below(stream.words(id, static_cast<std::uint32_t>(i)), last + 1);
     const auto place = std::lower_bound(drawn.begin(), drawn.end(), number);
     if (place != drawn.end() && *place == number) {

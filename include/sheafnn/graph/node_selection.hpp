@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// All n nodes, or some of them in increasing order; each has an index 0, 1, …, the number of its row.
+/// All n nodes, or some of them in increasing order; each has an index 0, 1, …, which is its row.
 /// Unchecked: node numbers, numbers and indices, and the order of a list; assertions say so.
 class NodeSelection {
  public:

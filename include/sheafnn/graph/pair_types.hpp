@@ -18,7 +18,7 @@ namespace sheafnn::detail {
 inline constexpr std::size_t no_pair = static_cast<std::size_t>(-1);
 
 /// For every edge the first pair of those that list it and that say something of it; no_pair where none does. Pairs of a node
-/// with itself are no edges, and what they say does not count. Unchecked: the pairs are the pairs that the graph was built
+/// with itself are not edges, and their types do not count. Unchecked: the pairs are the pairs that the graph was built
 /// from.
 ///
 /// \param says     says(i): whether pair i says something

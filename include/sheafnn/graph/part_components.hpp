@@ -15,15 +15,15 @@
 
 namespace sheafnn::detail {
 
-/// Components of which a part has nodes, by the numbers of its nodes, the halo's included.
+/// Components of which a part has nodes, by the indices of its nodes, the halo's included.
 struct PartComponents : Components {
-  /// Components [0, shared) lie in more than one part. They have the same numbers in all parts, and a part may have no node of
+  /// Components [0, shared) lie in more than one part. They have the same indices in all parts, and a part may have no node of
   /// some of them.
   Index shared = 0;
 };
 
-/// The components of a graph or, on a part, of the whole. All parts call this. They exchange one number per row of the halo
-/// until nothing changes, which takes as many rounds as a component has parts in a row. Then they add up one number per node
+/// The components of a graph or, on a part, of the whole. All parts call this. They exchange one value per row of the halo
+/// until nothing changes, which takes as many rounds as a component has parts in a row. Then they add up one value per node
 /// of the whole. Takes any graph.
 [[nodiscard]] inline PartComponents part_components(const Graph& graph) {
   PartComponents r{connected_components(graph)};  // of a part: pieces of components

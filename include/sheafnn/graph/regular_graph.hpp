@@ -25,7 +25,7 @@ namespace sheafnn {
 /// \param nodes   n, 2 … 2³¹ − 1
 /// \param degree  mean degree, 0 … n/4
 /// \param seed    same numbers, same graph
-/// \throws std::invalid_argument  a number outside its range, 2³⁰ edges or more, or, in a graph of few nodes, no such
+/// \throws std::invalid_argument  an argument outside its range, 2³⁰ edges or more, or, in a graph of few nodes, no such
 ///         exchange after 2000 draws
 [[nodiscard]] inline Graph random_regular_graph(Index nodes, double degree, std::uint64_t seed) {
   require_between("nodes", nodes, 2, 2147483647);

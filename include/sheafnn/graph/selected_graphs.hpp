@@ -1,7 +1,7 @@
 /// \file
 /// SelectedGraphs: some of the graphs of a disjoint union (Graph::set_graphs()) as a union of their own. Its nodes and arcs
 /// keep the addresses of random numbers that they have in the whole (graph/graph_part.hpp). So draws for a graph do not
-/// depend on the graphs beside it.
+/// depend on the other graphs.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class AloneGraphPart final : public GraphPart {
 /// Neither copied nor moved: the graph refers to its part.
 class SelectedGraphs {
  public:
-  /// Unchecked: `whole` is no part of a larger graph, features have a row for each of its nodes.
+  /// Unchecked: `whole` is not a part of a larger graph, features have a row for each of its nodes.
   ///
-  /// \param graphs      increasing numbers of graphs of the union, at least one
+  /// \param graphs      increasing indices of graphs of the union, at least one
   /// \param as_a_part   keep the addresses in the whole; otherwise graph() is a whole graph of its own
-  /// \throws std::invalid_argument  a number out of range or not larger than the one before
+  /// \throws std::invalid_argument  an index out of range or not larger than the one before
   SelectedGraphs(const Graph& whole, const NodeFeatures& features, std::span<const std::int32_t> graphs,
                  bool as_a_part = true)
       : graph_(whole.of_graphs(graphs)),
@@ -54,7 +54,7 @@ class SelectedGraphs {
 
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] const NodeFeatures& features() const noexcept { return features_; }
-  /// Number in the whole of each node, and of its first stored feature.
+  /// Index in the whole of each node, and of its first stored feature.
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return part_.numbers(); }
 
  private:

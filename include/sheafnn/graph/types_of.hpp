@@ -17,12 +17,12 @@
 
 namespace sheafnn {
 
-/// One number in 0 … count − 1 each; or nothing: there are no types.
+/// One integer in 0 … count − 1 each; or nothing: there are no types.
 struct TypesOf {
   std::vector<std::int32_t> values;
   Index count = 0;
 
-  /// \param of  "edge" or "node", of which there are `size`
+  /// \param of  "edge" or "node", with `size` elements
   /// \throws std::invalid_argument  another number of types, or a type outside 0 … number − 1
   void set(std::string_view of, std::span<const std::int32_t> types, Index number, Index size) {
     const std::string name = detail::concat(of, " types");
@@ -43,7 +43,7 @@ struct TypesOf {
 
 namespace detail {
 
-/// The number of each text among the sorted names, which are all different texts.
+/// The index of each text among the sorted names, which are all different texts.
 [[nodiscard]] inline std::vector<std::int32_t> numbered_names(const std::vector<std::string>& texts,
                                                               std::vector<std::string>& names) {
   names = texts;
@@ -57,9 +57,9 @@ namespace detail {
 }
 
 /// Gives arcs, edges and nodes of a graph the features and types that they have in a whole. Unchecked: arc_of
-/// and node_of give numbers of the whole.
+/// and node_of give indices in the whole.
 ///
-/// \param arc_of   arc_of(a): number in the whole of arc a
+/// \param arc_of   arc_of(a): index in the whole of arc a
 /// \param node_of  likewise of a node
 template <class GraphType, class ArcOf, class NodeOf>
 void take_attributes(GraphType& to, const GraphType& whole, const ArcOf& arc_of, const NodeOf& node_of) {

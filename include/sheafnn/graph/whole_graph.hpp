@@ -1,6 +1,6 @@
 /// \file
 /// The graph and the features of which a part has a piece (graph/graph_part.hpp), gathered on every part, for what is computed
-/// once from all nodes. While they are there, each part holds 2 numbers per arc and 2 per stored feature of the whole graph.
+/// once from all nodes. While they exist, each part holds 2 values per arc and 2 per stored feature of the whole graph.
 ///
 /// All parts call these functions in the same order. Unchecked: that the graph is a part.
 #pragma once
@@ -17,9 +17,9 @@
 
 namespace sheafnn::detail {
 
-// Parts fill in their own numbers and leave 0 elsewhere: sums of one number and zeros are exact.
+// Parts fill in their own values and leave 0 elsewhere: sums of one value and zeros are exact.
 
-/// The number of the first stored feature of every node of the whole, and then their number in all.
+/// The index of the first stored feature of every node of the whole, and then the total number of features.
 ///
 /// \param features  of the part's nodes
 [[nodiscard]] inline std::vector<Index> whole_offsets(GraphPart& part, const NodeFeatures& features) {
@@ -37,7 +37,7 @@ namespace sheafnn::detail {
 
 /// The graph that this one is a part of, without features of arcs.
 ///
-/// \throws std::invalid_argument  numbers of arcs that the whole has not, as of graphs selected from a union
+/// \throws std::invalid_argument  indices of arcs that the whole does not have, as in graphs selected from a union
 [[nodiscard]] inline Graph whole_graph(const Graph& graph) {
   GraphPart& part = *graph.part();
   const PartNumbers& numbers = part.numbers();

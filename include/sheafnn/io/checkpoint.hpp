@@ -17,7 +17,7 @@ namespace sheafnn::io {
 
 /// Reads kind, family, dimension and options of a checkpoint.
 ///
-/// \throws std::runtime_error  the file cannot be read or is no checkpoint
+/// \throws std::runtime_error  the file cannot be read or is not a checkpoint
 [[nodiscard]] inline CheckpointInfo read_checkpoint_info(const std::filesystem::path& path) {
   return checkpoint_info(path, read_safetensors(path));
 }
@@ -36,7 +36,7 @@ void save_checkpoint(const std::filesystem::path& path, const Model& model,
 /// Reads a model of the given type.
 ///
 /// \param posterior  the posterior's own state, such as a prior, which files do not hold: the state of the model that was saved
-/// \throws std::runtime_error  the file cannot be read, is no checkpoint, or holds another kind of model, another
+/// \throws std::runtime_error  the file cannot be read, is not a checkpoint, or holds another kind of model, another
 ///         family, stalk dimension or shape: both sides are named
 template <class Model>
 [[nodiscard]] Model load_checkpoint(const std::filesystem::path& path,

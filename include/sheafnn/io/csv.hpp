@@ -1,7 +1,7 @@
 /// \file
 /// Delimited text: records of fields as RFC 4180 describes them, read with file and line for messages, and written.
 ///
-/// Fields are separated by one character, which a first line such as sep=; may tell. A field in double quotes may
+/// Fields are separated by one character, which a first line such as sep=; may declare. A field in double quotes may
 /// hold separators, line ends and, doubled, double quotes; blanks around a field without quotes do not belong to
 /// it. Lines end as on Unix or Windows; empty lines are skipped, and so is a byte order mark. The text has to be
 /// UTF-8.
@@ -29,7 +29,7 @@ using sheafnn::detail::utf8_length;
 
 /// The separator: the comma, semicolon or tab, whichever occurs most often outside quotes. It is counted in the first line
 /// that is neither blank nor, by its first character, a comment. If the line has no such character, the separator is the
-/// blank if `blanks` is set and a blank stands between other characters. Otherwise it is the comma.
+/// blank if `blanks` is set and a blank occurs between other characters. Otherwise it is the comma.
 [[nodiscard]] inline char guess_separator(std::string_view text, std::string_view comments = "",
                                           bool blanks = false) noexcept {
   constexpr std::string_view candidates = ",;\t", space = " \t\r";
@@ -81,7 +81,7 @@ class CsvReader {
       : name_(std::move(name)), content_(std::move(content)) {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
     check_utf8();
-    if (separator == '\0') separator = told_separator();
+    if (separator == '\0') separator = declared_separator();
     guessed_ = separator == '\0';
     separator_ = guessed_ ? detail::guess_separator(rest()) : separator;
   }
@@ -126,8 +126,8 @@ class CsvReader {
     ++at_;
     return true;
   }
-  /// The separator of a first line such as sep=; which spreadsheets write, and passes that line; or 0.
-  [[nodiscard]] char told_separator() noexcept {
+  /// The separator of a first line such as sep=; which spreadsheets write, whose line it skips; otherwise 0.
+  [[nodiscard]] char declared_separator() noexcept {
     std::string_view line = rest().substr(0, rest().find('\n'));
     const std::size_t size = line.size();
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -139,7 +139,7 @@ class CsvReader {
     ++line_;
     return told;
   }
-  /// Passes a line that is a comment. \returns whether there was one
+  /// Skips a line that is a comment. \returns whether there was one
   [[nodiscard]] bool skip_comment() noexcept {
     if (comments_.empty()) return false;
     const std::string_view text = rest();
@@ -149,7 +149,7 @@ class CsvReader {
     if (at_ < content_.size()) end_line();
     return true;
   }
-  /// Passes the separator behind a field. \returns whether another field follows
+  /// Skips the separator after a field. \returns whether another field follows
   [[nodiscard]] bool next_field() noexcept {
     if (separator_ != ' ') return accept(separator_);
     const std::size_t before = at_;
@@ -212,7 +212,7 @@ class CsvReader {
     detail::fail(where, "field ", fields_.size(), " has a quote inside: '", detail::printable(text),
                  "'; such a field stands in quotes, with the quote inside written twice");
   }
-  /// The rest of a field whose opening quote is behind.
+  /// The rest of a field whose opening quote has been read.
   void read_quoted(std::string& field, Index first_line) {
     for (;;) {
       const std::string_view text = rest();
@@ -240,7 +240,7 @@ class CsvReader {
   std::vector<std::string> fields_;
 };
 
-/// A field as it stands in a comma-separated file: in quotes where it has to. Takes any text.
+/// A field as a comma-separated file has it: in quotes where necessary. Takes any text.
 [[nodiscard]] inline std::string csv_field(std::string_view text) {
   const bool blanks = !text.empty() && (text.front() == ' ' || text.back() == ' ');
   if (!blanks && !text.empty() && text.find_first_of(",;\t\"\r\n") == std::string_view::npos)

@@ -26,7 +26,7 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// The lines of an edge list, with the numbers in columns behind the two nodes.
+/// The lines of an edge list, with the numbers in the columns after the two nodes.
 struct EdgeList {
   std::string file;
   std::vector<Edge> edges;  ///< source and target of every line
@@ -35,12 +35,12 @@ struct EdgeList {
   std::vector<std::string> columns;  ///< k, as the header has them; "" without a header
   std::vector<double> values;        ///< m × k
   std::vector<std::string> types;    ///< m, or empty: not read
-  std::vector<std::string> texts;    ///< m, of the column with a chosen name; or empty: there is none
+  std::vector<std::string> texts;    ///< m, of the column with a chosen name; or empty: none
 
   /// "FILE:LINE" of an edge.
   [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }
 };
-/// What becomes of columns of an edge list that are no end of an edge.
+/// What becomes of columns of an edge list other than the ends of an edge.
 enum class EdgeAttributes : std::uint8_t {
   refuse,  ///< an error, unless all edges have the same
   types,   ///< the same, but the column type: EdgeList::types
@@ -101,7 +101,7 @@ class EdgeListReader {
     if (numbers_.emplace(name, static_cast<std::int32_t>(names_.size())).second) names_.push_back(name);
     return numbers_.at(name);
   }
-  /// A column that is no end of an edge.
+  /// A column other than the ends of an edge.
   struct Column {
     enum class Kind { ends, ignored, type, constant, number, chosen };
     Kind kind = Kind::constant;
@@ -111,7 +111,7 @@ class EdgeListReader {
   };
 
   /// Takes the first record for the names of columns, if no name is a node or number, and two names are ends of an edge. So
-  /// a mistyped pair of nodes is no header.
+  /// a mistyped pair of nodes is not a header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
     if (fields.size() > 100) return false;  // of no edge list
@@ -140,7 +140,7 @@ class EdgeListReader {
            " lacks. A header for such nodes has the names source and target");
     }
     std::size_t count = fields.size();
-    while (fields[count - 1].empty()) --count;  // separators behind
+    while (fields[count - 1].empty()) --count;  // trailing separators
     for (std::size_t k = 0; k < count; ++k) set_column(fields[k]);
     return true;
   }
@@ -168,7 +168,7 @@ class EdgeListReader {
       }
     } else if (plain == "id" || plain == "edgeid" || plain == "label" || plain == "unnamed0" || plain == "index" ||
                (name.empty() && k == 0)) {
-      column.kind = Kind::ignored;  // of Gephi, and numbers of lines
+      column.kind = Kind::ignored;  // of Gephi, and line numbers
     }
     column.name = name.empty() ? sheafnn::detail::concat(k + 1) : "'" + printable(name) + "'";
     if (column.kind == Kind::constant && attributes_ == EdgeAttributes::keep) {

@@ -1,6 +1,6 @@
 /// \file
 /// Headers of edge lists. match_ends() says which two names of columns name the ends of an edge. nodes_look_like() says whether
-/// nodes may be called like that, so that the line may be no header.
+/// nodes may have such names, so the line may not be a header.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,7 @@ inline constexpr EndWords end_words[] = {{"source", "target"},
                                          {"1", "2", true},
                                          {"0", "1", true}};
 
-/// Words that may stand in front of or behind them: FromNodeId, source_id, tx_id_1.
+/// Words that may precede or follow them: FromNodeId, source_id, tx_id_1.
 inline constexpr std::string_view end_affixes[] = {
     "id",      "ids",    "node",    "vertex",  "name",    "index",    "idx",    "key",         "code",
     "number",  "no",     "nr",      "num",     "v",       "col",      "column", "field",       "user",

@@ -40,7 +40,7 @@ struct NodeTable {
       texts;                       ///< for each of TableRules::texts: n fields, or none: no such column
   std::vector<std::string> types;  ///< n fields of the column of types; empty: none, or not read
 
-  /// n; 0 where there is no table. A list of labels has no names, a table without labels no labels.
+  /// n; 0 without a table. A list of labels has no names, a table without labels no labels.
   [[nodiscard]] Index node_count() const noexcept {
     return static_cast<Index>(std::max(names.size(), labels.size()));
   }
@@ -62,7 +62,7 @@ inline constexpr std::pair<std::string_view, int> set_words[] = {{"train", 0},
                                                                  {"val", 1},
                                                                  {"test", 2}};
 
-/// Whether a column of nodes or edges tells their types: type, Type, TYPE and the like, by plain_word().
+/// Whether a column of nodes or edges has their types: type, Type, TYPE and the like, by plain_word().
 [[nodiscard]] inline bool is_type_column(std::string_view name) { return plain_word(name) == "type"; }
 /// Refuses a second column of types. \throws std::runtime_error  always
 [[noreturn]] inline void refuse_second_types(const std::string& where, const std::string& first,
@@ -98,9 +98,9 @@ struct NodeColumns {
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
-  std::size_t unnamed = 0;  ///< columns behind, which hold nothing
+  std::size_t unnamed = 0;  ///< trailing columns, which are empty
 
-  /// A column that is called like a set or a split is no feature. \throws std::runtime_error  for one
+  /// A column with the name of a set or a split is not a feature. \throws std::runtime_error  for one
   static void refuse_set(const CsvReader& header, const std::string& name, const TableRules& rules) {
     if (!resembles_set_column(name)) return;
     fail(header.where(), "column '", printable(name), "' looks like a part of a split, not like a feature; ",
@@ -165,7 +165,7 @@ class NodeNumbers {
   /// Nodes without names: 0 … n − 1.
   NodeNumbers(std::string file, Index n) : file_(std::move(file)), numbered_(true), count_(n) {}
 
-  /// The number of a node, or -1.
+  /// The index of a node, or -1.
   [[nodiscard]] std::int32_t find(const std::string& name) const {
     if (!numbered_) {
       const auto found = numbers_.find(name);
@@ -356,7 +356,7 @@ class NodeTableReader {
 /// Reads a node table: a header line, then one line per node. The first column holds the node's name, the column called
 /// `label` its class. Columns called split or split_0, split_1, … hold its set: train, validation or val, test, or nothing.
 /// All other columns hold its features. These are finite numbers, or missing values (NodeFeatures::indicators()) where a
-/// field is empty or says NA, nan, null or the like. A column that is called like a set, such as is_train, test or fold, is
+/// field is empty or says NA, nan, null or the like. A column with the name of a set, such as is_train, test or fold, is
 /// refused.
 ///
 /// What labels mean: encode_labels().

@@ -1,5 +1,5 @@
 /// \file
-/// Labels and numbers of edges, from texts of the pairs that list the edges: columns of an edge list, arrays of an archive.
+/// Labels and targets of edges, from texts of the pairs that list the edges: columns of an edge list, arrays of an archive.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace sheafnn::io::detail {
 
-/// Which columns of an edge list, or keys of an archive, tell more than the edges.
+/// Which columns of an edge list, or keys of an archive, contain more than the edges.
 struct EdgeColumnRules {
   bool types = false;           ///< column type, key edge_types: types of the edges
   std::string labels, targets;  ///< names of a column or key of labels, or else of numbers; empty: not read
@@ -37,7 +37,7 @@ struct EdgeColumnRules {
   }
 };
 
-/// What these columns tell.
+/// What these columns contain.
 struct EdgeColumns {
   std::vector<std::string> type_names;   ///< sorted
   std::vector<std::int32_t> labels;      ///< m, −1 where unknown; empty: there is no such column
@@ -54,9 +54,9 @@ struct PairTexts {
   std::function<std::string(std::size_t)> other;  ///< where another one is: "in line 3"
 };
 
-/// What every edge has of what its pairs tell.
+/// The value of every edge from the values of its pairs.
 ///
-/// \param of_pairs  one value for each pair \param unknown  an edge of which no pair tells a value
+/// \param of_pairs  one value for each pair \param unknown  the value of an edge whose pairs have none
 /// \throws std::runtime_error  an edge with two values
 template <class T, class Known>
 [[nodiscard]] std::vector<T> values_of_edges(const Graph& graph, const PairTexts& texts,
@@ -84,14 +84,14 @@ inline void read_edge_labels(const Graph& graph, const PairTexts& texts, const M
   columns.labels =
       values_of_edges<std::int32_t>(graph, texts, labels.codes, -1, [](std::int32_t label) { return label >= 0; });
 }
-/// Numbers of edges. \param of_pairs  NaN where unknown
+/// Targets of edges. \param of_pairs  NaN where unknown
 inline void read_edge_targets(const Graph& graph, const PairTexts& texts, const std::vector<double>& of_pairs,
                               EdgeColumns& columns) {
   columns.targets = values_of_edges(graph, texts, of_pairs, std::numeric_limits<double>::quiet_NaN(),
                                     [](double value) { return value == value; });
 }
 
-/// Refuses labels or numbers of edges that are not there. \param name  what messages call them \param column  in the file
+/// Refuses labels or targets of edges that are missing. \param name  what messages call them \param column  in the file
 ///
 /// \throws std::invalid_argument  none
 template <class T>

@@ -55,7 +55,7 @@ template <class... Parts>
 [[noreturn]] void fail(std::string_view where, const Parts&... parts) {
   throw std::runtime_error(sheafnn::detail::concat(where, ": ", parts...));
 }
-/// The same of a path that cannot be opened. Where nothing is there, the error is a MissingFile.
+/// The same of a path that cannot be opened. If nothing exists there, the error is a MissingFile.
 template <class... Parts>
 [[noreturn]] void fail_to_open(const std::filesystem::path& path, const Parts&... parts) {
   std::error_code error;
@@ -73,7 +73,7 @@ using sheafnn::detail::printable;
        "has a carriage return that ends no line. Save the file with the line ends of Unix or Windows");
 }
 
-/// Runs `body` and returns its result; errors that do not name the file yet are thrown anew as std::runtime_error
+/// Runs `body` and returns its result; errors that do not name the file yet are rethrown as std::runtime_error
 /// that does.
 template <class Body>
 auto naming_file(const std::string& file, const Body& body) {
@@ -204,11 +204,11 @@ class OpenFile {
 
 }  // namespace detail
 
-/// Reads a regular file: what was there when it was opened, also when another takes its place meanwhile.
+/// Reads a regular file: the content when it was opened, also when another takes its place meanwhile.
 ///
 /// \throws MissingFile         no such file
 /// \throws std::runtime_error  it is a folder or device, cannot be read, is larger than the memory, or changed during the
-///                             reading (as its size and time tell)
+///                             reading (by its size and time)
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
@@ -260,9 +260,9 @@ class OpenFile {
 
 namespace detail {
 
-/// The file that a path leads to through symbolic links, whether it is there or not. Links that go in circles lead to one
+/// The file that a path leads to through symbolic links, whether it exists or not. Links that go in circles lead to one
 /// of themselves.
-[[nodiscard]] inline std::filesystem::path behind_links(std::filesystem::path path) {
+[[nodiscard]] inline std::filesystem::path without_links(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < 64 && std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
        ++links) {
@@ -276,7 +276,7 @@ namespace detail {
   return std::error_code(errno, std::generic_category()).message();
 }
 
-/// A name beside `path` for what is not finished.
+/// A name in the folder of `path` for an unfinished file.
 [[nodiscard]] inline std::filesystem::path temporary_path(std::filesystem::path path) {
   path += sheafnn::detail::concat(".", std::random_device{}(), ".tmp");
   return path;
@@ -301,7 +301,7 @@ class TemporaryFile {
  public:
   /// \throws std::runtime_error  naming `path` and the system's reason
   explicit TemporaryFile(const std::filesystem::path& path)
-      : name_(path.string()), path_(behind_links(path)), temporary_(temporary_path(path_)) {
+      : name_(path.string()), path_(without_links(path)), temporary_(temporary_path(path_)) {
     std::error_code error;
     const std::filesystem::file_status old = std::filesystem::status(path_, error);
     if (old.type() == std::filesystem::file_type::none) fail(name_, "cannot be written; ", error.message());

@@ -72,7 +72,7 @@ class FolderRows final : public GraphRows {
     const auto [begin, end] = row_of(graph_.indptr, graph_.indices, u);
     return end - begin;
   }
-  /// \throws std::runtime_error  a number that is no other node's, or neighbours that do not increase
+  /// \throws std::runtime_error  a number that is not another node's, or neighbours that do not increase
   [[nodiscard]] Index neighbour(Index u, Index k) const override {
     const Index place = graph_.indptr.at(u) + k, v = graph_.indices.at(place);
     detail::check_neighbour(graph_.indices.name(), u, v, k > 0 ? graph_.indices.at(place - 1) : Index{-1},

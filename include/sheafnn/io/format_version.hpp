@@ -19,8 +19,8 @@
 
 namespace sheafnn::io {
 
-/// Of save_checkpoint(). Since version 2 cooperative layers without residual have the published sign, and fixed filters with
-/// the normalisation block the published scale. Since version 3 posteriors have a range of spread (bsnn/conventions.hpp).
+/// The version of save_checkpoint(). Since version 2 cooperative layers without residual have the published sign, and fixed
+/// filters with the normalisation block the published scale. Since version 3 posteriors have a range of spread (bsnn/conventions.hpp).
 inline constexpr Index checkpoint_version = sheafnn::detail::conventions_version;
 inline constexpr Index training_state_version = checkpoint_version;  ///< of write_training_state(), for the same reasons
 inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write_node_maps() and write_learned()
@@ -30,7 +30,7 @@ inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write
 /// \param file     its name, for messages
 /// \param version  that the file names
 /// \param known    the latest that this program reads
-/// \param writer   version of the library that wrote it, if the file tells
+/// \param writer   version of the library that wrote it, if the file names it
 /// \throws std::runtime_error  naming both versions
 inline void require_known_version(std::string_view file, Index version, Index known, std::string_view writer = {}) {
   if (version >= 1 && version <= known) return;

@@ -28,12 +28,12 @@ enum class GeomGcnFeatures {
   /// or a value is not a whole number ≥ 0, or a node repeats a value.
   automatic,
   dense,   ///< one value per feature
-  indices  ///< the numbers of the features that are 1
+  indices  ///< the indices of the features that are 1
 };
 
 namespace detail {
 
-/// Nodes as the file lists them, put in the order of their numbers.
+/// Nodes as the file lists them, put in the order of their indices.
 struct GeomGcnNodes {
   std::vector<std::vector<double>> values;
   std::vector<std::string> where;  ///< "FILE:LINE" of every node
@@ -225,7 +225,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
 ///
 /// \param folder   its name becomes the dataset's name
 /// \param form     how to read the features
-/// \param use      splits are looked at for training only
+/// \param use      splits are read for training only
 /// \param missing  the texts that are unknown labels
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit
 [[nodiscard]] inline Dataset load_geom_gcn(const std::filesystem::path& folder,

@@ -66,7 +66,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Do the types of a graph's edges decide the maps of this file? \throws std::runtime_error  it cannot be read
+/// Do the types of a graph's edges select the maps of this file? \throws std::runtime_error  it cannot be read
 [[nodiscard]] inline bool reads_edge_types(const std::filesystem::path& path) {
   const NpzArchive archive(path);
   return archive.contains("table") && !archive.contains("edge_labels");

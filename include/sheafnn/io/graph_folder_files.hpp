@@ -2,7 +2,7 @@
 /// The arrays of a folder with a graph (distributed/graph_folder.hpp lists them), checked: for readers of ranges of rows
 /// (distributed/npy_file.hpp) and of mapped rows (mapped_array.hpp).
 ///
-/// File below is a type of these: it has name(), dimensions(), rows() and at(i), number i of an array of one dimension.
+/// File below is a type of these: it has name(), dimensions(), rows() and at(i), element i of an array of one dimension.
 #pragma once
 
 #include <filesystem>
@@ -65,7 +65,7 @@ inline void check_offsets(const std::string& name, Index u, Index begin, Index e
   fail(name, "entries ", u, " and ", u + 1, " are ", begin, " and ", end,
        "; offsets must not decrease and end at ", entries);
 }
-/// Refuses a neighbour of u that is no other node, or not above the one before. \param before  −1: it is the first
+/// Refuses a neighbour of u that is not another node, or not above the one before. \param before  −1: it is the first
 inline void check_neighbour(const std::string& name, Index u, Index neighbour, Index before, Index nodes) {
   if (neighbour < 0 || neighbour >= nodes) {
     fail(name, "node ", u, " has a neighbour ", neighbour, "; there are ", nodes, " nodes");

@@ -47,10 +47,10 @@ namespace sheafnn::io::detail {
 /// Kinds of nodes.
 struct NodeTags {
   std::vector<std::int64_t> numbers = {};  ///< n, or empty: nodes have no tags
-  std::vector<std::string> texts = {};     ///< of the numbers 0, 1, …; empty: tags are their numbers
+  std::vector<std::string> texts = {};     ///< of the numbers 0, 1, …; empty: tags are their indices
 };
 
-/// Numbers that stand beside the tags.
+/// Numeric columns next to the tags.
 struct NodeAttributes {
   NodeFeatures values = {};             ///< n rows, or none
   std::vector<std::string> names = {};  ///< of the columns but indicators, or empty: unknown

@@ -24,9 +24,9 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Offsets of the graphs from the number of each node's graph.
+/// Offsets of the graphs from the index of each node's graph.
 ///
-/// \param first  number of the first graph, 0 or 1
+/// \param first  index of the first graph, 0 or 1
 /// \param where  where(u) is what messages call the place of node u
 /// \throws std::runtime_error  numbers that do not start at `first`, decrease, or leave a graph without nodes
 template <class Where>
@@ -85,7 +85,7 @@ class TuTable {
     fail(file_, "has ", line_.size(), " lines of ", columns_, " numbers; expected ", rows, ", one for each ",
          each);
   }
-  /// The numbers as whole ones. \throws std::runtime_error  one that is not
+  /// The values as integers. \throws std::runtime_error  one that is not
   [[nodiscard]] std::vector<std::int64_t> whole() const {
     std::vector<std::int64_t> r;
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -198,7 +198,7 @@ class TuTable {
 /// | graph_indicator | n; the graph of every node, 0 … G − 1, not decreasing                     |
 /// | graph_labels    | G, numbers; or graph_targets, G or G × k, of regression                   |
 /// | node_tags       | n whole numbers, optional: one-hot features                               |
-/// | node_attributes | n × q, optional: features behind the tags                                 |
+/// | node_attributes | n × q, optional: features after the tags                                  |
 /// | test_folds      | K × G, optional; 0 and 1: the graphs of each test fold. Folds are disjoint |
 ///
 /// \throws std::runtime_error  one line that names the file, the key, the value and the limit

@@ -41,7 +41,7 @@ inline constexpr std::array<std::string_view, 4> edges_files = {"edges.csv", "ed
   return sheafnn::detail::concat(table.file, ":", table.lines[row], ": column '", column, "'");
 }
 
-/// Which graph each node belongs to, and where it stands in the union: graph by graph, in the order of the table.
+/// Which graph each node belongs to, and where it is in the union: graph by graph, in the order of the table.
 struct NodePlaces {
   std::vector<std::int32_t> graph_of, place;  ///< n
   std::vector<Index> node_at;                 ///< n: the row of the node in each place
@@ -78,7 +78,7 @@ struct NodePlaces {
   return r;
 }
 
-/// Gives the arcs the numbers of their edges. An arc that is not listed has the numbers of its reverse.
+/// Gives the arcs the features of their edges. An arc that is not listed has the features of its reverse.
 inline void take_edge_columns(GraphSet& set, const EdgeList& list, const std::vector<Edge>& placed) {
   Graph& graph = set.graph;
   const std::size_t count = list.names.size();
@@ -181,7 +181,7 @@ inline void read_graph_edges(GraphSet& set, const std::filesystem::path& path, c
   return folds;
 }
 
-/// Classes, or numbers of a regression.
+/// Classes, or targets of a regression.
 inline void take_graph_columns(GraphSet& set, NodeTable& graphs) {
   const std::vector<std::string>& labels = graphs.texts[0];
   if (!labels.empty()) {
@@ -235,12 +235,13 @@ inline void take_graph_columns(GraphSet& set, NodeTable& graphs) {
 ///
 /// | file                             | columns                                                                          |
 /// | -------------------------------- | -------------------------------------------------------------------------------- |
-/// | graphs.csv or .tsv               | the graph's name; `label`, or numbers of a regression; `fold`, or `split`        |
+/// | graphs.csv or .tsv               | the graph's name; `label`, or targets of a regression; `fold`, or `split`        |
 /// | nodes.csv or .tsv                | the node's name; `graph`; `tag`, one-hot features; numbers, which are features   |
 /// | edges.csv, .tsv, .txt, .edgelist | two nodes, as in read_edge_list(); numbers, which are features of both arcs      |
 ///
-/// Rows stand in any order; graphs have the order of graphs.csv, nodes of a graph the order of nodes.csv. A table of nodes whose first
-/// column is `graph` has no names, and edges have the numbers of its rows, from 0. Nodes without tags and numbers have their degree.
+/// Rows may have any order. Graphs have the order of graphs.csv, nodes of a graph the order of nodes.csv. A table of nodes whose
+/// first column is `graph` has no names; edges then name its rows by index, from 0. Nodes without tags and numbers have their
+/// degree as the feature.
 ///
 /// \throws std::runtime_error  one line that names the file, the line, the column, the value and the limit
 [[nodiscard]] inline GraphSet load_graph_tables(const std::filesystem::path& folder) {

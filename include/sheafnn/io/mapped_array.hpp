@@ -1,5 +1,5 @@
 /// \file
-/// MappedArray: a .npy file in C order whose numbers are read where they lie, without memory for the array. The operating
+/// MappedArray: a .npy file in C order whose elements are read in place, without memory for the array. The operating
 /// system keeps in memory what it has room for. Needs a POSIX system.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace sheafnn::io {
 
-/// See the file comment. Unchecked: numbers of elements in [0, rows() · columns()), and that the file stays as it is.
+/// See the file comment. Unchecked: indices of elements in [0, rows() · columns()), and that the file stays as it is.
 class MappedArray {
  public:
   /// \throws MissingFile         no such file
@@ -40,7 +40,7 @@ class MappedArray {
   [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
   [[nodiscard]] std::size_t dimensions() const noexcept { return header_.shape.size(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Are its elements whole numbers or truth values?
+  /// Are its elements integers or booleans?
   [[nodiscard]] bool whole() const noexcept { return header_.kind != 'f'; }
 
   /// Element i of any type.
@@ -48,7 +48,7 @@ class MappedArray {
     if (whole()) return static_cast<double>(integer(i));
     return header_.item_size == 4 ? load<float, double>(i) : load<double, double>(i);
   }
-  /// Elements first, first + 1, … of any type. Unchecked: that there are as many.
+  /// Elements first, first + 1, … of any type. Unchecked: the array has as many.
   void numbers(Index first, std::span<double> out) const noexcept {
     if (!whole() && header_.item_size == 4) {
       for (std::size_t k = 0; k < out.size(); ++k) out[k] = load<float, double>(first + static_cast<Index>(k));
@@ -98,7 +98,7 @@ class MappedArray {
   MappedFile file_;
 };
 
-/// A mapped array of truth values, or of whole numbers. Unchecked: as MappedArray, and that numbers are below 2⁶³.
+/// A mapped array of booleans or integers. Unchecked: as MappedArray, and that integers are below 2⁶³.
 class MappedMask : public MappedArray {
  public:
   /// \throws std::runtime_error  as MappedArray, or an array of fractions
@@ -109,10 +109,10 @@ class MappedMask : public MappedArray {
   [[nodiscard]] Index at(Index i) const noexcept { return integer(i); }
 };
 
-/// A mapped array of numbers of nodes, columns or the like. Unchecked: as MappedMask.
+/// A mapped array of indices of nodes, columns or the like. Unchecked: as MappedMask.
 class MappedNumbers : public MappedMask {
  public:
-  /// \throws std::runtime_error  as MappedMask, or truth values
+  /// \throws std::runtime_error  as MappedMask, or booleans
   explicit MappedNumbers(const std::filesystem::path& path) : MappedMask(path) {
     detail::refuse_truth_values(name(), header());
   }

@@ -31,7 +31,7 @@ template <class Place>
   }
 }
 
-/// Gives a dataset labels that stand for numbers. Class names are left out where they are 0, 1, …
+/// Gives a dataset labels that are integers. Class names are left out where they are 0, 1, …
 template <class GraphType>
 void take_labels(NodeDataset<GraphType>& data, EncodedLabels labels) {
   bool numbered = true;
@@ -79,7 +79,7 @@ void take_labels(NodeDataset<GraphType>& data, EncodedLabels labels) {
   return sets;
 }
 
-/// Whether an array under a key of node numbers holds masks instead: truth values, or only 0 and 1 for more than
+/// Whether an array under a key of node numbers holds masks instead: booleans, or only 0 and 1 for more than
 /// two nodes.
 [[nodiscard]] inline bool holds_masks(const NpyArray& array, Index n) {
   if (array.dtype().find('b') != std::string::npos) return true;

@@ -4,7 +4,7 @@
 /// Tensors carry the parameters' names and out × in shapes. The metadata map holds the kind of model ("model": bsnn, nsd,
 /// and the other names of bsnn/network_options.hpp) and the family ("maps"). It also holds the stalk dimension
 /// ("stalk_dimension") and every field of the options as text. "format_version" says how to read it (format_version.hpp),
-/// "sheafnn_version" who wrote it. What is beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes
+/// "sheafnn_version" who wrote it. Other entries, such as figures of the learned sheaf (sheaf_use_text.hpp), changes
 /// no model.
 #pragma once
 
@@ -62,7 +62,7 @@ namespace detail {
 /// Options that differ in files of earlier versions. One option is stored under another name: whether rows are scaled
 /// to sum 1. Two options are missing and had another default: the sheaf activation and the form of the layers.
 ///
-/// \throws std::invalid_argument  a text that is no value of such an option
+/// \throws std::invalid_argument  a text that is not a value of such an option
 template <class Options>
 void read_older_options(const std::map<std::string, std::string>& texts, Options& options) {
   if constexpr (requires { options.sheaf_activation; }) {
@@ -84,7 +84,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
 /// Kind, family, dimension and options of a checkpoint.
 ///
 /// \param path  the file it comes from, for messages
-/// \throws std::runtime_error  it is no checkpoint, or one of a later format version
+/// \throws std::runtime_error  it is not a checkpoint, or one of a later format version
 [[nodiscard]] inline CheckpointInfo checkpoint_info(const std::filesystem::path& path, const TensorFile& file) {
   const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
@@ -108,7 +108,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     const auto read = [&](const Option& option, auto& field) {
       if (option.since != nullptr && !file.metadata.contains(option.key)) return;  // it keeps its default
       const std::string& text = detail::metadata_value(path, file, option.key);
-      // What is not printable is no option, and belongs into no message; plans and lists are long, and check that themselves.
+      // An unprintable text is not an option and does not belong in a message; plans and lists are long, and check that themselves.
       using Field = std::remove_cvref_t<decltype(field)>;
       constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>> ||
                                detail::is_name_list<Field>;
@@ -150,7 +150,7 @@ namespace detail {
   return *tensor;
 }
 
-/// Adds the parameters of a loss that a file has behind the model's own.
+/// Adds the parameters of a loss that a file has after the model's own.
 template <class S>
 void add_loss_parameters(const TensorFile& file, layers::ParameterSet<S>& parameters) {
   for (const Tensor& tensor : file.tensors) {
@@ -190,7 +190,7 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
   model.parameters() = std::move(loaded);
 }
 
-/// Of the files that do not name their posterior.
+/// The posterior of files that do not name it.
 template <class Model>
 [[nodiscard]] std::string default_posterior_name() {
   using Family = typename Model::Family;
@@ -268,7 +268,7 @@ template <class Model>
 ///
 /// \param path       the file it comes from, for messages
 /// \param posterior  the posterior's own state, such as a prior, which files do not hold
-/// \throws std::runtime_error  it is no checkpoint, or holds another kind of model, another family, stalk
+/// \throws std::runtime_error  it is not a checkpoint, or holds another kind of model, another family, stalk
 ///         dimension or shape: both sides are named
 template <class Model>
 [[nodiscard]] Model from_tensors(const std::filesystem::path& path, const TensorFile& file,

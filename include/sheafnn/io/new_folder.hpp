@@ -1,5 +1,5 @@
 /// \file
-/// NewFolder: a folder that is written beside its name, and renamed when all of its files are on the disk.
+/// NewFolder: a folder that is written under a temporary name, and renamed when all of its files are on disk.
 #pragma once
 
 #include <cerrno>
@@ -11,10 +11,10 @@
 
 namespace sheafnn::io::detail {
 
-/// A folder that is there with all of its files, or not at all.
+/// A folder that exists with all of its files, or not at all.
 class NewFolder {
  public:
-  /// \throws std::runtime_error  something is there already, or the folder cannot be made
+  /// \throws std::runtime_error  something with that name exists, or the folder cannot be made
   explicit NewFolder(const std::filesystem::path& path)
       : path_(path.has_filename() ? path : path.parent_path()), temporary_(temporary_path(path_)) {
     std::error_code error;

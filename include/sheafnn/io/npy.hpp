@@ -47,7 +47,7 @@ class NpyArray {
   NpyArray(std::string where, Bytes content) : where_(std::move(where)), content_(std::move(content)) {
     header_ = detail::parse_npy_header(where_, content_, content_.size());
   }
-  /// A vector of elements that stand one after another, without a header.
+  /// A vector of elements that follow one another, without a header.
   ///
   /// \param where  what messages call it
   /// \param dtype  element type as NumPy writes it, e.g. "|i1"
@@ -70,7 +70,7 @@ class NpyArray {
   [[nodiscard]] Index size() const noexcept { return header_.size; }
   /// Element type as NumPy writes it, e.g. "<f8".
   [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
-  /// Whether the elements are whole numbers or truth values.
+  /// Whether the elements are integers or booleans.
   [[nodiscard]] bool whole_numbers() const noexcept { return header_.kind != 'f'; }
   /// Whether single precision holds every element exactly.
   [[nodiscard]] bool fits_float() const noexcept {
@@ -81,10 +81,10 @@ class NpyArray {
 
   /// All elements in row-major order as T = double, float or std::int64_t.
   ///
-  /// Numbers are rounded to the nearest double or float. With std::int64_t every element must be a whole number.
+  /// Elements are rounded to the nearest double or float. With std::int64_t every element must be a whole number.
   ///
   /// \param memory  a larger array is refused before it is allocated
-  /// \throws std::runtime_error  an element that T cannot stand for, named with its index, or an array too large
+  /// \throws std::runtime_error  an element that T cannot represent, named with its index, or an array too large
   template <class T>
   [[nodiscard]] std::vector<T> values(double memory = memory_limit()) const {
     detail::check_memory(where_, static_cast<double>(header_.size) * sizeof(T), memory);
@@ -131,9 +131,9 @@ class NpyArray {
     }
   }
 
-  /// All elements as numbers of nodes, edges, columns or the like.
+  /// All elements as indices of nodes, edges, columns or the like.
   ///
-  /// \throws std::runtime_error  truth values, which number nothing, or as values()
+  /// \throws std::runtime_error  booleans, which are not indices, or as values()
   [[nodiscard]] std::vector<std::int64_t> numbers() const {
     detail::refuse_truth_values(where_, header_);
     return values<std::int64_t>();
@@ -272,7 +272,7 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
 /// Reads an array of texts (dtype U) or bytes (dtype S) in C order.
 ///
 /// \param where  what messages call the array
-/// \throws std::runtime_error  another element type, Fortran order of a matrix, what is no character, or a wrong
+/// \throws std::runtime_error  another element type, Fortran order of a matrix, code points that are not characters, or a wrong
 ///                             length
 [[nodiscard]] inline NpyTexts npy_texts(std::string where, const Bytes& content) {
   const detail::NpyHeader header = detail::read_npy_header(where, content);

@@ -20,7 +20,7 @@ namespace sheafnn::io::detail {
 /// What the header of a .npy file says, checked against the length of the file.
 struct NpyHeader {
   std::string dtype;          ///< as written, e.g. "<f8"
-  char kind = 'f';            ///< 'b' truth values, 'i' and 'u' whole numbers, 'f' floating point
+  char kind = 'f';            ///< 'b' booleans, 'i' and 'u' integers, 'f' floating point
   std::size_t item_size = 8;  ///< bytes
   bool big_endian = false;
   bool fortran_order = false;
@@ -145,7 +145,7 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
   header.item_size = static_cast<std::size_t>(rest[1] - '0');
 }
 
-/// Reads the header of a .npy file as it stands: shape, order, and an element type of any kind.
+/// Reads the header of a .npy file as it is: shape, order, and an element type of any kind.
 ///
 /// \throws std::runtime_error  no header, or a damaged one
 [[nodiscard]] inline NpyHeader read_npy_header(std::string_view where, const Bytes& content) {
@@ -193,12 +193,12 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
   return header;
 }
 
-/// Refuses truth values, which number nothing. \throws std::runtime_error  naming the array
+/// Refuses booleans, which are not indices. \throws std::runtime_error  naming the array
 inline void refuse_truth_values(std::string_view where, const NpyHeader& header) {
   if (header.kind == 'b') fail(where, "holds truth values; whole numbers are needed");
 }
 
-/// Refuses an order in which rows do not stand one behind the other. \throws std::runtime_error  naming the array
+/// Refuses an order in which rows are not contiguous. \throws std::runtime_error  naming the array
 inline void refuse_fortran_order(std::string_view where, const NpyHeader& header) {
   if (header.fortran_order && header.shape.size() > 1) fail(where, "is in Fortran order; save it in C order");
 }

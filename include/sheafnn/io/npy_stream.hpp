@@ -24,7 +24,7 @@
 
 namespace sheafnn::io {
 
-/// The numbers of an array, from the first to the last, in the order of the file.
+/// The elements of an array, from the first to the last, in the order of the file.
 class NpyStream {
  public:
   /// \param where  what messages call the array
@@ -39,14 +39,14 @@ class NpyStream {
   [[nodiscard]] const std::string& where() const noexcept { return where_; }
   [[nodiscard]] const std::vector<Index>& shape() const noexcept { return header_.shape; }
   [[nodiscard]] std::string shape_text() const { return detail::npy_shape_text(header_.shape); }
-  /// Do the rows of the array not stand one behind the other?
+  /// Are the rows of the array not contiguous?
   [[nodiscard]] bool fortran_order() const noexcept { return header_.fortran_order && header_.shape.size() > 1; }
   /// Refuses fortran_order(). \throws std::runtime_error  naming the array
   void require_rows() const { detail::refuse_fortran_order(where_, header_); }
-  /// Numbers that were not read yet.
+  /// Number of elements that have not been read yet.
   [[nodiscard]] Index left() const noexcept { return header_.size - next_; }
 
-  /// The next numbers, at most `count`, as an array of one dimension. \throws std::runtime_error  as ZipEntryReader
+  /// The next elements, at most `count`, as an array of one dimension. \throws std::runtime_error  as ZipEntryReader
   [[nodiscard]] NpyArray next(Index count) {
     const Index first = next_, numbers = std::min(count, left());
     Bytes bytes(static_cast<std::size_t>(numbers) * header_.item_size);
@@ -55,7 +55,7 @@ class NpyStream {
     return NpyArray::of_elements(sheafnn::detail::concat(where_, " from number ", first, " on"), header_.dtype,
                                  std::move(bytes));
   }
-  /// Passes over numbers. \throws std::runtime_error  as next()
+  /// Skips elements. \throws std::runtime_error  as next()
   void skip(Index count) {
     constexpr Index piece = 1 << 17;
     for (Index left = count; left > 0; left -= piece) static_cast<void>(next(std::min(piece, left)));
@@ -77,7 +77,7 @@ class NpyStream {
   Index next_ = 0;
 };
 
-/// A new .npy file of numbers of T, which is whole after finish(). \tparam T  as of to_npy()
+/// A new .npy file of elements T, which is complete after finish(). \tparam T  as of to_npy()
 template <class T>
 class NpyStreamWriter {
  public:
@@ -89,7 +89,7 @@ class NpyStreamWriter {
     header_size_ = header.size();
     put(std::span<const unsigned char>(header));
   }
-  /// Appends numbers. \throws std::runtime_error  the file cannot be written
+  /// Appends elements. \throws std::runtime_error  the file cannot be written
   void write(std::span<const T> numbers) {
     put(std::span(reinterpret_cast<const unsigned char*>(numbers.data()), numbers.size_bytes()));
     count_ += static_cast<Index>(numbers.size());
@@ -100,7 +100,7 @@ class NpyStreamWriter {
     header.back() = ' ';
     header.resize(header_size_, ' ');
     header.back() = '\n';
-    const std::size_t text = header_size_ - 10;  // behind magic number, version and this length
+    const std::size_t text = header_size_ - 10;  // after magic number, version and this length
     header[8] = static_cast<unsigned char>(text & 0xff);
     header[9] = static_cast<unsigned char>(text >> 8);
     file_.seekp(0);

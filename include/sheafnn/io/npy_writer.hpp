@@ -38,7 +38,7 @@ namespace detail {
   return r;
 }
 [[nodiscard]] constexpr char byte_order() { return std::endian::native == std::endian::big ? '>' : '<'; }
-/// The type of numbers of T in a header, such as `<f8`.
+/// The type of elements T in a header, such as `<f8`.
 template <class T>
 [[nodiscard]] std::string npy_type() {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||

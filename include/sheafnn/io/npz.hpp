@@ -341,12 +341,12 @@ template <class GraphType, class ReadGraph>
 /// without any mask has no splits. Every split needs training nodes; val_masks and test_masks may be missing or select
 /// no nodes; the split then has no such nodes. A key that has to do with splits and is not known is refused.
 ///
-/// \param use      for prediction, labels may be missing; masks are looked at for training only
+/// \param use      for prediction, labels may be missing; masks are read for training only
 /// \param missing  the texts that are unknown labels
 /// \param targets  keys of arrays (n, or n × k) of numbers to learn in place of labels: Dataset::targets. Labels are not read
 ///                 then. Column c of an array Y of several columns is called Y_c, and may be given by that name. For
 ///                 prediction the arrays may be missing
-/// \param types    which types to read, and which labels or numbers of the listed edges: arrays of m, NaN or an empty text where
+/// \param types    which types to read, and which labels or targets of the listed edges: arrays of m, NaN or an empty text where
 ///                 unknown. Types of edges that differ and are not read are refused
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,

@@ -21,7 +21,7 @@ class NpzArchive {
  public:
   /// Opens a file.
   ///
-  /// \throws std::runtime_error  it cannot be read, or is no intact zip archive
+  /// \throws std::runtime_error  it cannot be read, or is not an intact zip archive
   explicit NpzArchive(const std::filesystem::path& path) : NpzArchive(path.string(), read_file(path)) {}
   /// Takes the content of a file; `name` is what messages call it. \throws std::runtime_error  as above
   NpzArchive(std::string name, Bytes content) : NpzArchive(ZipArchive(std::move(name), std::move(content))) {}
@@ -46,7 +46,7 @@ class NpzArchive {
     const ZipEntry& entry = entry_of(key);
     return NpyArray(where(key), zip_.read(entry));
   }
-  /// The numbers of that key, which are read in pieces. \throws std::runtime_error  as array()
+  /// The elements of that key, which are read in pieces. \throws std::runtime_error  as array()
   [[nodiscard]] NpyStream numbers(std::string_view key) const {
     return NpyStream(where(key), std::make_unique<ZipEntryReader>(zip_, entry_of(key)));
   }

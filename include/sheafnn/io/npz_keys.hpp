@@ -30,7 +30,7 @@ inline constexpr std::string_view edge_keys[] = {"edges",         "edge",       
                                                  "edgelist",      "adj",          "adjacency",
                                                  "adjdata",       "adjmatrix",    "adjacencymatrix",
                                                  "adjmatrixdata", "adjacencydata"};
-/// Of the incident pairs (node, hyperedge) of a hypergraph.
+/// Keys of the incident pairs (node, hyperedge) of a hypergraph.
 inline constexpr std::string_view incidence_keys[] = {"incidence",      "incidences", "incidentpairs",
                                                       "hyperedgeindex", "hyperedges", "hyperedgelist",
                                                       "hyperincidence"};
@@ -40,7 +40,7 @@ inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edg
                                                            "edgefeat",      "edgefeats",   "edgefeatures",
                                                            "edgeattributes"};
 
-/// Of types of edges and nodes. PyTorch Geometric calls them edge_type and node_type.
+/// Keys of the types of edges and nodes. PyTorch Geometric calls them edge_type and node_type.
 inline constexpr std::string_view edge_type_keys[] = {"edgetypes", "edgetype", "etypes", "etype"};
 inline constexpr std::string_view node_type_keys[] = {"nodetypes", "nodetype", "ntypes", "ntype"};
 
@@ -114,7 +114,7 @@ struct SetKey {
   return words;
 }
 
-/// Whether a column of a node table is called like a set or a split. The last meaningful word is train, test, fold, mask or
+/// Whether a column of a node table has the name of a set or a split. The last meaningful word is train, test, fold, mask or
 /// the like, as in is_train, trainIdx, TEST and cv_fold_3, but not in test_score.
 [[nodiscard]] inline bool resembles_set_column(std::string_view name) {
   constexpr std::string_view passed[] = {"idx",   "index", "indices", "id",        "ids",    "ind",  "inds",

@@ -40,11 +40,11 @@ class TargetArrays {
     }
     return r;
   }
-  /// Whether a name is the name of a key, or of a column of an array. \throws as names_of(), but for the key
+  /// Whether a name is the name of a key, or of a column of an array. \throws as names_of(), except for the key
   [[nodiscard]] bool contains(const std::string& name) {
     return archive_->contains(name) || find_column(name).array != nullptr;
   }
-  /// The numbers of a name of names_of(). A key has precedence.
+  /// The targets of a name of names_of(). A key has precedence.
   ///
   /// \throws std::runtime_error  as names_of()
   [[nodiscard]] std::vector<double> column(const std::string& name) {
@@ -101,9 +101,9 @@ class TargetArrays {
   std::map<std::string, Array> arrays_;  ///< those that were read
 };
 
-/// The numbers to learn of n nodes under some keys: arrays of n, n × 1 or n × k numbers, side by side, or columns of them.
+/// The numbers to learn of n nodes under some keys: arrays of n, n × 1 or n × k values, side by side, or columns of them.
 ///
-/// \throws std::runtime_error  as TargetArrays, a column that is there twice, or, unless for prediction, a key that is missing
+/// \throws std::runtime_error  as TargetArrays, a column given twice, or, unless for prediction, a key that is missing
 template <class GraphType>
 void take_targets(NodeDataset<GraphType>& data, const NpzArchive& archive, std::span<const std::string> keys,
                   DatasetUse use) {

@@ -1,5 +1,5 @@
 /// \file
-/// Types of edges and nodes, and labels and numbers of edges, in .npz files; and arrays of numbers or texts of which the texts count.
+/// Types of edges and nodes, and labels and targets of edges, in .npz files; and arrays of strings or numbers as strings.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 
 namespace sheafnn::io {
 
-/// Which types, and which labels or numbers of edges, a reader of .npz files reads.
+/// Which types, and which labels or targets of edges, a reader of .npz files reads.
 struct ReadTypes {
   bool edges = false;  ///< under the key edge_types (or edge_type)
   bool nodes = false;  ///< under the key node_types (or node_type)
@@ -101,7 +101,7 @@ inline void require_pairs(const NpzArchive& archive, const std::string& key, con
   fail(archive.file(), "'", printable(key), "' needs a list of edges, m x 2; the file has a matrix");
 }
 
-/// Reads labels or numbers of edges: an array of a text or number for each pair of the list. NaN and an empty text are
+/// Reads labels or targets of edges: an array of a text or number for each pair of the list. NaN and an empty text are
 /// unknown. Without the key there are none.
 ///
 /// \param pairs  that list the edges; null: a matrix lists them
@@ -131,7 +131,7 @@ inline void read_edge_values(const NpzArchive& archive, const Graph& graph, cons
 /// Gives a graph the types of its edges.
 ///
 /// \param pairs  that list the edges; null: a matrix lists them
-/// \param rules  where they read no types, types of all pairs that differ are refused, but for a key that they name
+/// \param rules  where they read no types, types of all pairs that differ are refused, except for a key that they name
 /// \param names  of the types, sorted
 /// \throws std::runtime_error  naming the file, the key and the edge
 inline void read_edge_types(const NpzArchive& archive, Graph& graph, const std::vector<Edge>* pairs,

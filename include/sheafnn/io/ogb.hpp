@@ -42,7 +42,7 @@ class OgbTable {
     return std::filesystem::exists(file_of(name), error);
   }
 
-  /// Moves to the next line; false at the end. \throws std::runtime_error  it has not `columns` fields
+  /// Moves to the next line; false at the end. \throws std::runtime_error  it does not have `columns` fields
   [[nodiscard]] bool next(Index columns) {
     if (!lines_.next()) return false;
     fields_ = split_fields(lines_.line(), ',');
@@ -78,7 +78,7 @@ class OgbTable {
   std::vector<std::string_view> fields_;
 };
 
-/// The only number of a table with one number for each graph.
+/// The only value of a table with one value per graph.
 [[nodiscard]] inline Index only_number(const std::filesystem::path& name) {
   OgbTable table(name);
   constexpr Index most = std::numeric_limits<std::int32_t>::max();
@@ -194,7 +194,7 @@ void check_ogb_shape(const Array& array, Index rows, Index columns) {
   }
   return std::to_string(static_cast<std::int64_t>(label));
 }
-/// The file of the labels beside data.npz, or none.
+/// The file of labels next to data.npz, or none.
 [[nodiscard]] inline std::optional<std::filesystem::path> ogb_label_file(const std::filesystem::path& raw) {
   std::error_code error;
   std::filesystem::path r = raw / "node-label.npz";
@@ -243,7 +243,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
   return {read("train"), read("valid"), read("test")};
 }
 
-/// Whether the numbers of a folder are in data.npz. \throws std::runtime_error  features of edges
+/// Whether the arrays of a folder are in data.npz. \throws std::runtime_error  features of edges
 [[nodiscard]] inline bool has_ogb_arrays(const std::filesystem::path& raw) {
   std::error_code error;
   if (OgbTable::exists(raw / "edge-feat")) refuse_edge_features((raw / "edge-feat.csv.gz").string());
@@ -269,14 +269,14 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
 
 /// Loads the nodes of one graph from an OGB folder:
 ///
-/// - raw/edge.csv.gz (two node numbers per line), node-feat.csv.gz (p numbers), node-label.csv.gz (one class) and
+/// - raw/edge.csv.gz (two node numbers per line), node-feat.csv.gz (p values), node-label.csv.gz (one class) and
 ///   num-node-list.csv.gz (n); or raw/data.npz with edge_index, node_feat and num_nodes_list, and node-label.npz;
 /// - split/NAME/train.csv.gz, valid.csv.gz and test.csv.gz (one node number per line): a split for each NAME.
 ///
 /// Files .csv without .gz are read as well. Labels `nan` are unknown. Other files, such as node_year.csv.gz, are not read.
 ///
 /// \param folder   its name becomes the dataset's name
-/// \param use      splits are looked at for training only
+/// \param use      splits are read for training only
 /// \param missing  the texts that are unknown labels, besides `nan`
 /// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit. Also for features of
 ///                             edges, several graphs, or several labels for a node

@@ -3,7 +3,7 @@
 /// into memory. Tables and archives are read in pieces.
 ///
 /// Arcs are distributed to files of ranges of sources, each of which is then sorted in memory. Their temporary files take 8
-/// bytes an arc, beside the new folder.
+/// bytes an arc, besides the new folder.
 #pragma once
 
 #include <algorithm>
@@ -108,10 +108,10 @@ class ArcFiles {
   Index size_ = 0;
 };
 
-/// Numbers that are read at a time.
+/// Number of elements that are read at a time.
 inline constexpr Index ogb_piece = Index{1} << 18;
 
-/// Calls OgbConversion::between_pieces once for ogb_piece numbers.
+/// Calls OgbConversion::between_pieces once for ogb_piece elements.
 class OgbPieces {
  public:
   explicit OgbPieces(const std::function<void()>& call) : call_(&call) {}
@@ -139,7 +139,7 @@ void for_ogb_edges(const std::filesystem::path& raw, const NpzArchive* archive, 
   check_ogb_shape(from, 2, -1);
   const Index edges = from.shape()[1];
   const auto end = [&](Index edge, std::int64_t node) { return ogb_end(from.where(), edge, node, n); };
-  if (from.fortran_order()) {  // the ends of an edge stand beside each other
+  if (from.fortran_order()) {  // the ends of an edge are adjacent
     for (Index first = 0; first < edges;) {
       const std::vector<std::int64_t> ends = from.next(2 * ogb_piece).numbers();
       for (std::size_t k = 0; k < ends.size(); k += 2, ++first) pair(end(first, ends[k]), end(first, ends[k + 1]));
@@ -325,11 +325,11 @@ inline void write_masks(const NewFolder& folder, const Split& split, Index n) {
 /// one split. In memory are pieces of the files, `arcs` arcs, and some 16 bytes a node. Needs a POSIX system where the numbers
 /// are in data.npz.
 ///
-/// \param folder   a new folder, or an empty one. It is there with all files, or not at all
+/// \param folder   a new folder, or an empty one. It exists with all files, or not at all
 /// \param missing  the texts that are unknown labels, besides `nan`
 /// \throws std::invalid_argument  options out of range
 /// \throws std::runtime_error     as load_ogb() in training. Also missing labels or splits, or several splits without a name.
-///                                Features in Fortran order, or too large for single precision. A folder that is there
+///                                Features in Fortran order, or too large for single precision. A folder that exists
 ///                                already or cannot be written
 inline OgbConverted convert_ogb(const std::filesystem::path& ogb, const std::filesystem::path& folder,
                                 const OgbConversion& options = {}, const MissingLabels& missing = {}) {

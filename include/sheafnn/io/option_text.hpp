@@ -31,7 +31,7 @@ inline constexpr bool is_number_list =
 template <class Field>
 inline constexpr bool is_name_list = std::same_as<Field, std::vector<std::string>>;
 
-/// \throws std::invalid_argument  a text that is no record
+/// \throws std::invalid_argument  a text that is not a record
 [[nodiscard]] SHEAFNN_NOINLINE inline std::vector<std::string> parse_names(std::string_view key,
                                                                            std::string_view text) {
   try {
@@ -74,7 +74,7 @@ template <class Field>
 /// Sets an option to the value of a text.
 ///
 /// \param key  what messages call it
-/// \throws std::invalid_argument  the text is no value of its type
+/// \throws std::invalid_argument  the text is not a value of its type
 template <class Field>
 void parse_option(std::string_view key, std::string_view text, Field& value) {
   if constexpr (sheafnn::detail::is_optional<Field>) {

@@ -129,6 +129,7 @@ class TensorHeader {
   return static_cast<Index>(*value);
 }
 
+/// A tensor of the header, whose values are bytes [begin, end) after the header.
 struct TensorEntry {
   Tensor tensor;
   Index begin = 0;

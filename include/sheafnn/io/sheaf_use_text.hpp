@@ -38,7 +38,7 @@ inline constexpr const char* sheaf_use_key = "sheaf_use";
 
 namespace detail {
 
-/// Calls visit(key, figure) for the numbers of …
+/// Calls visit(key, figure) for the figures of …
 template <class Visit>
 void for_each_figure(SheafQuantiles& of, const Visit& visit) {
   visit("5%", of.low);

@@ -68,7 +68,7 @@ template <class S>
 
 namespace detail {
 
-/// Refuses numbers that readers refuse. \throws std::invalid_argument  one that is not finite
+/// Refuses values that readers refuse. \throws std::invalid_argument  one that is not finite
 template <class S>
 void require_finite(std::string_view name, const std::vector<S>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -30,7 +30,7 @@
 
 namespace sheafnn::io::detail {
 
-/// Numbers of the lines of an edge list; an empty text and words that mean a missing value are unknown.
+/// Targets of the lines of an edge list; an empty text and words that mean a missing value are unknown.
 ///
 /// \throws std::runtime_error  another text
 [[nodiscard]] inline std::vector<double> line_numbers(const EdgeList& list, const std::string& column) {
@@ -76,7 +76,7 @@ namespace sheafnn::io::detail {
 
 namespace sheafnn::io {
 
-/// How to read datasets in text files. The types, the targets, labels and numbers of edges, and missing_labels hold for .npz
+/// How to read datasets in text files. The types, the targets, labels and targets of edges, and missing_labels hold for .npz
 /// files as well.
 struct TextOptions {
   std::string label = "label";        ///< name of the label column
@@ -86,7 +86,7 @@ struct TextOptions {
   bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
-  /// Column of the edge list, or key of an .npz file, with labels or else numbers of edges: Dataset::edge_labels,
+  /// Column of the edge list, or key of an .npz file, with labels or else targets of edges: Dataset::edge_labels,
   /// Dataset::edge_targets. Among labels −1 is a class. Both are empty where there is no such column.
   std::string edge_labels = {}, edge_target = {};
 
@@ -97,7 +97,7 @@ struct TextOptions {
 
 /// Checks names of targets. \param name  what messages call them
 ///
-/// \throws std::invalid_argument  no name, an empty one, or one that is there twice
+/// \throws std::invalid_argument  no name, an empty one, or one that occurs twice
 inline void check_target_names(std::string_view name, const std::vector<std::string>& targets) {
   require(!targets.empty(), name, "an empty list", "at least one name is needed");
   for (auto target = targets.begin(); target != targets.end(); ++target) {
@@ -181,12 +181,12 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   return table;
 }
 
-/// What files of edges or hyperedges call the nodes: their names in the table, or else their numbers.
+/// What files of edges or hyperedges call the nodes: their names in the table, or else their indices.
 [[nodiscard]] inline NodeNumbers numbers_of(const TextFiles& files, const NodeTable& table, Index n) {
   if (!table.names.empty()) return {table.file, table.names};
   return {table.file.empty() ? files.features.string() : table.file, n};
 }
-/// \param columns  what columns of the edge list tell, where they are read
+/// \param columns  what columns of the edge list contain, if they are read
 [[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n,
                                            const TextOptions& options, EdgeColumns& columns) {
   if (options.reads_edge_columns()) {

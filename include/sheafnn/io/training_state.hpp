@@ -63,7 +63,7 @@ inline constexpr std::array<double EpochReport::*, 9> history_columns = {&EpochR
 [[noreturn]] inline void refuse_shape(const std::string& file, const char* name) {
   fail(file, "tensor '", name, "' has a wrong shape");
 }
-/// The numbers of a vector.
+/// The values of a vector.
 [[nodiscard]] inline std::vector<double> training_numbers(const std::string& file, const TensorFile& tensors,
                                                           const char* name) {
   const Tensor& tensor = training_tensor(file, tensors, name);

@@ -285,7 +285,7 @@ class ZipEntryReader {
     if ((state != Z_OK && !ended_) || (ended_ && made_ < size_)) refuse();
     return count;
   }
-  /// Refuses content behind the end, compressed bytes that were not used, and another checksum.
+  /// Refuses content after the end, compressed bytes that were not used, and another checksum.
   void finish() {
     unsigned char more[1];
     while (deflated_ && !ended_) {

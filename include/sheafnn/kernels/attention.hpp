@@ -4,10 +4,10 @@
 ///     e = LeakyReLU_0.2(s + t),   share = softmax of e + σ ε over the scores of a node      (math: "Sheaf attention" (3.46))
 ///     ē = share (b̄ − Σ share b̄) + λ e,   the derivative of s + t is ē LeakyReLU′           (math: "Sheaf attention" (3.48))
 ///
-/// where b̄ is the derivative of a share, and λ the weight of the KL term in the objective. An executor has its own numbers of
-/// scores: it gives a loop over the scores of a node.
+/// where b̄ is the derivative of a share, and λ the weight of the KL term in the objective. An executor numbers
+/// scores in its own way and provides the loop over the scores of a node.
 ///
-/// Unchecked: numbers of scores, and the room behind pointers.
+/// Unchecked: indices of scores, and the sizes of arrays.
 #pragma once
 
 #include <cmath>
@@ -37,19 +37,19 @@ template <class S>
   return scale * scale - S(1);
 }
 
-/// What the derivative of the attention of a node leaves: s̄, and the derivative of log σ but for the KL term's part.
+/// What the derivative of the attention of a node leaves: s̄, and the derivative of log σ without the KL term's part.
 template <class S>
 struct AttentionSums {
   S key_bar, scale_bar;
 };
 
-/// One of several heads at the nodes of a graph. Arrays have as many numbers per score as there are heads.
+/// One of several heads at the nodes of a graph. Arrays have as many values per score as there are heads.
 template <class S>
 struct AttentionHead {
   Index heads, number;
   S* score;        ///< e
   S* share;        ///< of attend(); backward() leaves the derivative of s + t
-  const S* noise;  ///< ε; null: there is none
+  const S* noise;  ///< ε; null: none
   S scale;         ///< σ
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S& share_at(Index i) const { return share[i * heads + number]; }
@@ -73,8 +73,8 @@ struct AttentionHead {
     });
     for_scores([&](Index i) { share_at(i) /= sum; });
   }
-  /// \param bar       of Λ, one number per score
-  /// \param wanted    was there an attend() for the node?
+  /// \param bar       of Λ, one value per score
+  /// \param wanted    did attend() run for the node?
   /// \param kl_share  λ
   template <class ForScores>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE AttentionSums<S> backward(const ForScores& for_scores, const S* bar,

@@ -2,10 +2,10 @@
 /// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over channels.
 /// Source: math: "Diffusion in three steps" (3.15).
 ///
-/// A block has 1, D or D² numbers: c times the identity, a diagonal, or a matrix in columns. Without numbers it is the
+/// A block has 1, D or D² entries: c times the identity, a diagonal, or a matrix in columns. Without entries it is the
 /// identity, which add_block_times() takes. T is a tile of channels, x the D coordinates of a node in it.
 ///
-/// Unchecked: pointers to a block's numbers and to D tiles.
+/// Unchecked: pointers to a block's entries and to D tiles.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -14,7 +14,7 @@
 
 namespace sheafnn::kernels {
 
-/// Has a block of so many numbers entries off the diagonal?
+/// Does a block of `Size` entries have entries off the diagonal?
 template <int D, int Size>
 inline constexpr bool is_dense = Size == D* D&& D > 1;
 
@@ -56,7 +56,7 @@ SHEAFNN_HD SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* su
   }
 }
 
-/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` numbers keeps in its number k. They are all entries,
+/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` entries keeps in its entry k. They are all entries,
 /// the diagonal, or the sum of the diagonal.
 template <int D, int Size, class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_entries(const Use& use) {
@@ -71,7 +71,7 @@ SHEAFNN_HD SHEAFNN_INLINE void for_entries(const Use& use) {
 
 /// The block that the products make, block = (block +) Σ_c products(i, j), products(i, j) a tile.
 ///
-/// \tparam Capacity  numbers of `block` that may be overwritten, ≥ Size
+/// \tparam Capacity  entries of `block` that may be overwritten, ≥ Size
 template <int D, int Size, int Capacity = Size, class T, class S, class Products>
 SHEAFNN_INLINE void sum_products(const Products& products, S* block, bool accumulate) {
   T product[Size];
@@ -101,12 +101,12 @@ template <class S, int W>
   SHEAFNN_UNROLL for (int c = 1; c < W; ++c) sum += a.lane(c) * b.lane(c);
   return sum;
 }
-/// Numbers of a block += Σ_c a bᵀ, for threads that have a few channels each.
+/// Entries of a block += Σ_c a bᵀ, for threads that have a few channels each.
 template <int D, int Size, class T, class S>
 SHEAFNN_HD SHEAFNN_INLINE void add_products(const T* a, const T* b, S* sums) {
   for_entries<D, Size>([&](int k, int i, int j) { sums[k] += dot(a[i], b[j]); });
 }
-/// Numbers of a block += Σ_c a bᵀ + p qᵀ.
+/// Entries of a block += Σ_c a bᵀ + p qᵀ.
 template <int D, int Size, class T, class S>
 SHEAFNN_HD SHEAFNN_INLINE void add_products(const T* a, const T* b, const T* p, const T* q, S* sums) {
   add_products<D, Size>(a, b, sums);

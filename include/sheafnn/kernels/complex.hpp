@@ -1,6 +1,6 @@
 /// \file
 /// What directed layers do with complex features at the D coordinates of a node, or at one coordinate. x[0] is the real part
-/// and x[1] the imaginary part, for a tile T of channels. Blocks are real, and have `Size` numbers (kernels/block.hpp).
+/// and x[1] the imaginary part, for a tile T of channels. Blocks are real, and have `Size` entries (kernels/block.hpp).
 /// Source: math: "Directed sheaves" (3.52, 3.54, 3.57).
 ///
 /// Takes any numbers.
@@ -61,7 +61,7 @@ struct DirectedEnd {
   bool activation;
   layers::ComplexActivation kind;
 
-  /// X becomes X'. \tparam Size  numbers of S \param gain  gain(i): of coordinate i
+  /// X becomes X'. \tparam Size  entries of S \param gain  gain(i): of coordinate i
   template <int Size, int D, class T, class S, class Gain>
   SHEAFNN_HD SHEAFNN_INLINE void forward(const S* scale, const Gain& gain, const T (&r)[2][D],
                                          T (&x)[2][D]) const {

@@ -10,7 +10,7 @@
 
 namespace sheafnn::kernels {
 
-/// Of ω·[Z_u‖Z_v] at one end, from w̄: s of this end and of the other.
+/// The derivative of ω·[Z_u‖Z_v] at one end from w̄ and the sigmoids s of this end and of the other.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T edge_logit_bar(const T& weight_bar, const T& own, const T& other) {
   return weight_bar * other * own * (T(1) - own);

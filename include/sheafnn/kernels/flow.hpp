@@ -1,5 +1,5 @@
 /// \file
-/// The right-hand side of a flow and its derivative, and the sums of a Runge–Kutta step. They are at one number or a tile T
+/// The right-hand side of a flow and its derivative, and the sums of a Runge–Kutta step. They are at one value or a tile T
 /// of channels (math: "Continuous-time diffusion"):
 ///
 ///     K = −q act(q Z),   Z̄ = −K̄ act′(q Z),   q = ±1,   act = ELU or nothing                        (3.31)
@@ -13,7 +13,7 @@
 
 namespace sheafnn::kernels {
 
-/// The right-hand side at a number.
+/// The right-hand side at one value.
 template <class S>
 struct FlowSlope {
   bool activation = true;
@@ -46,7 +46,7 @@ struct StageSum {
     factor[terms] = static_cast<S>(by);
     array[terms++] = values;
   }
-  /// start + the sum. \param load  load(array_j): its number
+  /// start + the sum. \param load  load(array_j): its value at this element
   template <class T, class Load>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T at(T start, const Load& load) const {
     for (int j = 0; j < terms; ++j) start += T(factor[j]) * load(array[j]);

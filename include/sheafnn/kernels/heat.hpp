@@ -1,12 +1,12 @@
 /// \file
-/// The coefficients of a heat operator Σ_k c_k M^k or Σ_j c_j out_j in_jᵀ, the derivatives of what they are made of, for both
+/// The coefficients of a heat operator Σ_k c_k M^k or Σ_j c_j out_j in_jᵀ, the derivatives of their parameters, for both
 /// engines:
 ///
 ///     series     c_k = t^k / k! with M = −𝓛, or e^{−t} t^k / k! with M = Â;
 ///     hops       c_k = softmax(a)_j, k the j-th power;
 ///     spectral   c_j = e^{−tλ_j}, λ_j the j-th eigenvalue of 𝓛.
 ///
-/// Source: math: "Heat on a flat bundle" (9.4), (9.7). Unchecked: numbers of powers, and the sizes of arrays.
+/// Source: math: "Heat on a flat bundle" (9.4), (9.7). Unchecked: indices of powers, and the sizes of arrays.
 #pragma once
 
 #include <cmath>

@@ -8,7 +8,7 @@
 
 namespace sheafnn::kernels {
 
-/// 1/δ_e, the share of a member in the mean over a hyperedge of so many; 1 of an empty one.
+/// 1/δ_e, the share of a member in the mean over a hyperedge of this size; 1 for an empty hyperedge.
 template <class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S member_share(Index size) {
   return S(1) / static_cast<S>(size > 1 ? size : 1);

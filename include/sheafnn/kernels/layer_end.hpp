@@ -11,7 +11,7 @@
 ///     X' = act(M),   X' = X + act(M − Y)                                    AttentionEnd
 ///
 /// Source: math: "The model" (3.6), "Backward pass of one diffusion step" (3.19). Residuals: math: "Deep networks"
-/// (3.39, 3.40). Convolutions and waves: math: "Convolutions and waves" (3.43, 3.44). Convolutions besides:
+/// (3.39, 3.40). Convolutions and waves: math: "Convolutions and waves" (3.43, 3.44). Convolutions also:
 /// math: "Convolutions on given sheaves" (8.5). Hypergraphs: math: "Layers and learner" (7.6). Copresheaves:
 /// math: "Copresheaves" (3.50). Attention: math: "Sheaf attention" (3.47).
 ///
@@ -77,7 +77,7 @@ struct EncoderEnd {
     if (!activation) return x;
     return rectified ? layers::activate<layers::Activation::relu>(x) : layers::elu(x);
   }
-  /// From forward(x), and the derivative of it.
+  /// The derivative of x, from y = forward(x) and its derivative.
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& y, const T& bar) const {
     if (!activation) return bar;
@@ -103,7 +103,7 @@ struct ResidualShare {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
     return rest * (at.x - at.z) + alpha * at.first;
   }
-  /// From Ḡ.
+  /// The derivatives of X̃, Z and X₁ from Ḡ.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const T& g_bar) const {
     const T own = rest * g_bar;
     return {own, -own, alpha * g_bar};
@@ -214,7 +214,7 @@ struct CopresheafEnd {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const T& x, const T& change) const {
     return x + change;
   }
-  /// The derivative of Y, and of b, from the derivative of X', which X has besides.
+  /// The derivative of Y and of b from the derivative of X', which is also the derivative of X.
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) const {
     return before_activation(change, bar, activation);
@@ -234,7 +234,7 @@ struct AttentionEnd {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const T& x, const T& change) const {
     return residual ? change + x : change;
   }
-  /// The derivative of M from the derivative of X'. With `residual` X has the derivative of X' besides, and Y the negative
+  /// The derivative of M from the derivative of X'. With `residual` X also has the derivative of X', and Y the negative
   /// derivative of M.
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) const {

@@ -1,6 +1,6 @@
 /// \file
-/// The equation of a layer at one number of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs. It is written
-/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four numbers on a thread of a device, or a number:
+/// The equation of a layer at one value of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs. It is written
+/// once, as a struct template over a tile T of channels. T is Pack on a CPU, four values on a thread of a device, or a scalar:
 ///
 ///     template <class T>
 ///     struct Decay {                                                                  // X' = X − tanh(γ) Δ X
@@ -20,7 +20,7 @@
 /// With `reads_mixed` it gets Y in place of x, and with `has_bias` the bias of the channel. Its constructor may take the option
 /// `activation` after the rates; without weights it may be an aggregate of that. The library's: kernels/layer_end.hpp.
 ///
-/// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
+/// Unchecked: pointers to as many values as there are weights. Takes any numbers.
 #pragma once
 
 #include <cmath>
@@ -36,7 +36,7 @@
 
 namespace sheafnn::layers {
 
-/// What an equation reads at one number of the features, or the derivatives with respect to it.
+/// What an equation reads at one value of the features, or the derivatives with respect to it.
 template <class T>
 struct LayerValues {
   T x{};       ///< X, the layer's input after dropout
@@ -47,9 +47,9 @@ struct LayerValues {
   T bias{};    ///< of the channel, of layers that have a bias
 };
 
-/// A weight of an equation, one number w_i for each of the d' stalk coordinates.
+/// A weight of an equation, one value w_i for each of the d' stalk coordinates.
 struct EquationWeight {
-  std::string_view name;  ///< in checkpoints, before the layer's number: `gamma` is gamma.0, gamma.1, …
+  std::string_view name;  ///< in checkpoints, before the layer's index: `gamma` is gamma.0, gamma.1, …
   double initial = 0;
   bool tanh = false;  ///< the equation gets the rate tanh(w_i) in place of w_i
 };
@@ -65,7 +65,7 @@ template <class Equation>
   requires requires { Equation::weights; }
 inline constexpr int weight_count<Equation> = static_cast<int>(std::size(Equation::weights));
 
-/// Numbers of an array with one for each weight: at least one.
+/// The length of an array with one element per weight: at least one.
 template <class Equation>
 inline constexpr int weight_room = weight_count<Equation> > 0 ? weight_count<Equation> : 1;
 
@@ -85,7 +85,7 @@ inline constexpr bool reads_mixed = requires { requires Equation::reads_mixed; }
 template <class Equation>
 inline constexpr bool has_bias = requires { requires Equation::has_bias; };
 
-/// The rates of a coordinate from its weights, which lie `stride` numbers apart.
+/// The rates of a coordinate from its weights, which lie `stride` values apart.
 template <class Equation, class S>
 SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates) {
   if constexpr (constexpr int count = weight_count<Equation>; count > 0) {

@@ -4,11 +4,11 @@
 ///
 ///     τ = exp(min(log τ, ln 10)),   a = (deg⁺ τ² + 1)^{-1/2},   sent = a S x,   (Δ x)_u = diagonal x − a Tᵀ Σ sent
 ///
-/// with T in the place of both maps where they are alike (math: "Cooperative sheaves" (4.2), "Backward pass of a
+/// with T in place of both maps where they are alike (math: "Cooperative sheaves" (4.2), "Backward pass of a
 /// cooperative layer" (4.8)). At a tile T of channels x are the D coordinates of the node in it. What has no channels takes
-/// numbers or packs of nodes.
+/// scalars or packs of nodes.
 ///
-/// Unchecked: pointers to D² numbers of a map, row by row, and to D tiles.
+/// Unchecked: pointers to D² entries of a map, row by row, and to D tiles.
 #pragma once
 
 #include <cmath>
@@ -53,11 +53,11 @@ SHEAFNN_HD SHEAFNN_INLINE void take_back(const S* map, S factor, const T* sum, T
   scale_node<D>(factor, x_bar);
 }
 
-/// In how many numbers a conformal map may be varied: rotations, and its scale.
+/// In how many coordinates a conformal map may be varied: rotations, and its scale.
 template <int D>
 inline constexpr int map_variations = D*(D - 1) / 2 + 1;
 
-/// use(k, number) for the numbers of m = x yᵀ that a conformal map's derivative has: m_ij − m_ji for i < j, row by row, then
+/// use(k, value) for the entries of m = x yᵀ that a conformal map's derivative has: m_ij − m_ji for i < j, row by row, then
 /// tr m.
 template <int D, class T, class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_map_products(const T* x, const T* y, const Use& use) {
@@ -96,7 +96,7 @@ struct MapScaling {
   }
 };
 
-/// The derivatives in both maps of a node, from the numbers that for_map_products() gives for the two operators, summed over
+/// The derivatives in both maps of a node, from the values that for_map_products() gives for the two operators, summed over
 /// channels. Of a map M with the derivative G, its factor included, these are m = G Mᵀ for T and m = Mᵀ G for S. They are the
 /// derivatives in infinitesimal rotations from the left or from the right, and in the logarithm of the scale.
 template <int D, class T>
@@ -115,7 +115,7 @@ class MapDerivatives {
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) turned_[side][k] += numbers[k];
     factor_product_[op] += numbers[size - 1];
   }
-  /// R̄ = ½ K R of T or ½ R K of S, K the antisymmetric matrix of the numbers.
+  /// R̄ = ½ K R of T or ½ R K of S, K the antisymmetric matrix of these values.
   template <class Matrix>
   SHEAFNN_HD void rotation(int side, const Matrix& r, Matrix& r_bar) const {
     T half[D][D];

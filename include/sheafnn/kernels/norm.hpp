@@ -1,5 +1,5 @@
 /// \file
-/// A normalisation at one number of a row or a matrix, T a tile or a number:
+/// A normalisation at one value of a row or a matrix, T a tile or a scalar:
 ///
 ///     y = w x̂ + b,   x̂ = (x − mean) · inverse,   x̄ = inverse · (g − mean(g) − x̂ mean(g x̂)) for g = w ȳ.
 ///

@@ -11,7 +11,7 @@
 
 namespace sheafnn::kernels {
 
-/// slope · Δx + own · x + before · (the array before x) + direct · y. T is a number or a tile of channels.
+/// slope · Δx + own · x + before · (the array before x) + direct · y. T is a scalar or a tile of channels.
 template <class T>
 struct FilterFactors {
   T slope = T(0), own = T(0), before = T(0), direct = T(0);

@@ -158,7 +158,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
     });
   }
 
-  /// From X̄' to M̄ scaled by S in scratch[1], ē, and the sums of chunks. In x_bar the derivative of X as far as it is added.
+  /// Computes from X̄': M̄ scaled by S in scratch[1], ē, the sums of chunks, and in x_bar the derivative of the added X.
   void scores_backward(const LayerBackwardCall<Family, S>& call) {
     const S kl_share = static_cast<S>(call.kl_weight / static_cast<double>(scores().total() * scores().heads()));
     chunks_.for_each(call.execution, [&](Index chunk, Index begin, Index end) {
@@ -275,7 +275,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
       }
     });
   }
-  /// Of what scores of other nodes, and of u itself, read of u.
+  /// Adds the derivative of what the scores of other nodes, and of u itself, read of u.
   template <class T, class Tile>
   void source_backward(const LayerBackwardCall<Family, S>& call, const Tile& c, Index u) {
     S* const row = source_bar_.data() + u * diffusion_->row();

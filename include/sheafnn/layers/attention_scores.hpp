@@ -1,13 +1,13 @@
 /// \file
 /// AttentionScores: what the attention of a node over its neighbours and itself is made of, with its backward pass. Heads k
-/// have queries q and keys p, rows of h numbers,
+/// have queries q and keys p, rows of h values,
 ///
 ///     p_k = W_kᵀ a_k,own,   q_k = W_kᵀ a_k,other,   s_u^k = ⟨p_k, x_u⟩,   t_v^k = ⟨q_k, x_v⟩
 ///     e_uv^k = LeakyReLU_0.2(s_u^k + t_uv^k) + σ ε,   Λ_uv = (1/K) Σ_k softmax over v of e_uv^k
 ///
-/// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is there with the option
-/// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, behind the
-/// arcs of all nodes, its own: their number is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
+/// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is added with the option
+/// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, after the
+/// arcs of all nodes, its own: their index is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
 ///
 /// On a part of a graph the scores of owned nodes are computed, with t of the halo from its owners. The other scores stay 0.
 #pragma once
@@ -32,13 +32,13 @@
 
 namespace sheafnn::layers {
 
-/// Of attention. \tparam T const S, S or ParameterSlot
+/// The weights of attention. \tparam T const S, S or ParameterSlot
 template <class T>
 struct AttentionWeights {
   DiffusionWeights<T> mixing;  ///< A and B of the layer; no ε
   WeightMatrix<T> weight;      ///< W, K g × h, head k in rows k g …
   WeightMatrix<T> vector;      ///< a, K × 2g, the half of the node itself first
-  WeightVector<T> log_scale;   ///< log σ, one number; empty unless scores are random
+  WeightVector<T> log_scale;   ///< log σ, one value; empty unless scores are random
 
   /// W and a uniform in ±1/√inputs, log σ = −2. Unchecked: the options are resolved.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of) {
@@ -62,7 +62,7 @@ struct AttentionWeights {
   }
 };
 
-/// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks. Numbers of
+/// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks. Indices of
 /// nodes and scores, and the order of the calls as in this class.
 template <class S>
 class AttentionScores {
@@ -89,15 +89,15 @@ class AttentionScores {
     if (part == nullptr) return graph_->arc_count() + graph_->node_count();
     return 2 * part->numbers().total_edges + part->numbers().total_nodes;
   }
-  /// The number of a node's score of itself.
+  /// The index of a node's score of itself.
   [[nodiscard]] Index own(Index u) const noexcept { return graph_->arc_count() + u; }
   /// q_k.
   [[nodiscard]] const S* query(Index k) const noexcept { return queries_.data() + k * width_; }
   /// Λ of a score.
   [[nodiscard]] S weight(Index score) const noexcept { return mean_[score]; }
-  /// Where t_uv^k of a score is, K numbers, to be set before attend() where features are transported.
+  /// Where t_uv^k of a score is, K values, to be set before attend() where features are transported.
   [[nodiscard]] S* transported(Index score) noexcept { return score_.data() + score * heads_; }
-  /// After backward(): ē of a score, K numbers.
+  /// After backward(): ē of a score, K values.
   [[nodiscard]] const S* score_bar(Index score) const noexcept { return share_.data() + score * heads_; }
 
   /// Keys, queries and s, t of a pass. \param x  own nodes × h \param transported  t is not read
@@ -128,7 +128,7 @@ class AttentionScores {
     scale_ = std::exp(weights.log_scale[0]);
     set_noise(execution, noise);
   }
-  /// Scores of node u and, where it is wanted, its Λ. \param transported  t_uv are there
+  /// Scores of node u and, where it is wanted, its Λ. \param transported  t_uv have been set
   void attend(Index u, bool transported, bool wanted) {
     for (Index k = 0; k < heads_; ++k) {
       const S key = own_[u * heads_ + k];
@@ -156,17 +156,17 @@ class AttentionScores {
            kernels::attention_kl(sum / static_cast<double>(own_count() * heads_), static_cast<double>(scale_));
   }
 
-  /// From the derivatives of Λ at node u to ē. \param bar  of every score; u's are read
+  /// Computes ē from the derivatives of Λ at node u. \param bar  of every score; u's are read
   /// \param wanted  had the pass Λ of u?
   /// \param kl_share  weight of kl() / the number of scores
-  /// \returns the derivative of log σ but for kl()'s part
+  /// \returns the derivative of log σ without kl()'s part
   S backward(Index u, const S* bar, bool wanted, S kl_share) {
     S scale_bar = S(0);
     for (Index k = 0; k < heads_; ++k) {
       const kernels::AttentionSums<S> sums =
           head(k).backward([&](const auto& use) { for_scores(u, use); }, bar, wanted, kl_share);
       scale_bar += sums.scale_bar;
-      own_[u * heads_ + k] = sums.key_bar;  // s̄ in the place of s
+      own_[u * heads_ + k] = sums.key_bar;  // s̄ in place of s
     }
     return scale_bar;
   }
@@ -178,7 +178,7 @@ class AttentionScores {
   }
   /// Room of one chunk of nodes in `partial`: sums of p̄ and q̄.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * heads_ * width_; }
-  /// t̄ of all nodes, in the place of t, from ē of all arcs that end at a node. Sums of the halo go to their owners.
+  /// t̄ of all nodes, in place of t, from ē of all arcs that end at a node. Sums of the halo go to their owners.
   void add_arcs(Execution execution) {
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
@@ -202,7 +202,7 @@ class AttentionScores {
       add_products(other_[u * heads_ + k], query(k), x, x_bar, partial + (heads_ + k) * width_);
     }
   }
-  /// From sums of p̄ and q̄ to the derivatives of W and a.
+  /// Adds to the derivatives of W and a from sums of p̄ and q̄.
   void add_partial(const S* partial, const AttentionWeights<const S>& weights,
                    const AttentionWeights<S>& weights_bar) const {
     const Index g = weights.vector.columns() / 2;
@@ -237,7 +237,7 @@ class AttentionScores {
   [[nodiscard]] double own_share() const {
     return static_cast<double>(own_count()) / static_cast<double>(total());
   }
-  /// The number of a score in the whole graph, at which its noise lies.
+  /// The index of a score in the whole graph, at which its noise lies.
   [[nodiscard]] Index address(Index score) const {
     if (graph_->part() == nullptr) return score;
     const PartNumbers& part = graph_->part()->numbers();
@@ -298,8 +298,8 @@ class AttentionScores {
   Index heads_, width_;
   bool random_;
   Buffer<S> keys_, queries_;  ///< p_k and q_k
-  Buffer<S> own_, other_;     ///< s and t, K numbers per node; after backward() s̄, after add_arcs() t̄
-  Buffer<S> score_;           ///< e without noise, K numbers per score
+  Buffer<S> own_, other_;     ///< s and t, K values per node; after backward() s̄, after add_arcs() t̄
+  Buffer<S> score_;           ///< e without noise, K values per score
   Buffer<S> share_;           ///< softmax of each head; after backward() ē
   Buffer<S> mean_;            ///< Λ
   Buffer<S> noise_;           ///< ε

@@ -3,7 +3,7 @@
 /// read, t_uv = ⟨q, Â_uv x_v⟩. Both are scaled by S if Â is normalised. On a part of a graph the rows of the halo are
 /// fetched. Source: math: "Sheaf attention" (3.46, 3.47, 3.49).
 ///
-/// Unchecked: numbers of nodes, rows of as many numbers as features of the shape have, the order of the calls of a pass.
+/// Unchecked: indices of nodes, rows of as many values as features of the shape have, the order of the calls of a pass.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class ArcTransports {
   SHEAFNN_INLINE void for_arcs(Index u, const Visit& visit) const {
     detail::for_neighbours<true>(arcs_->targets().data(), arcs_->first_arc(u), arcs_->first_arc(u + 1), u, visit);
   }
-  /// Calls visit(number, v, transport) for the arcs u → v of node u and for the node itself, whose number is behind all arcs.
+  /// Calls visit(number, v, transport) for the arcs u → v of node u and for the node itself, whose index follows the arcs.
   /// transport(x, y) sets y = Q_uv x, or x itself for v = u.
   template <class Visit>
   SHEAFNN_INLINE void for_terms(const SheafBlocks<Family, S>& sheaf, Index u, const Visit& visit) const {
@@ -57,7 +57,7 @@ class ArcTransports {
     SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
     return reduce_add(sum);
   }
-  /// sum = weight(u's number, true) w_u + Σ over arcs a = u → v of weight(a, false) Q_uv w_v. The number of a node is behind all
+  /// sum = weight(u's number, true) w_u + Σ over arcs a = u → v of weight(a, false) Q_uv w_v. The index of a node follows all
   /// arcs.
   template <class T, class Tile, class Weight>
   SHEAFNN_INLINE void gather(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index u, const S* w,

@@ -4,7 +4,7 @@
 ///     y = w ∘ x̂ + b,  x̂ = (x − mean(x)) / √(var(x) + ε),  ε = 10⁻⁵, mean and variance over all n rows, divisor n,
 ///
 /// with its backward pass, x̄ = w ∘ (ȳ − mean(ȳ) − x̂ mean(ȳ ∘ x̂)) / √(var(x) + ε). The rows are the nodes of a graph, all
-/// of which are there in every pass. So evaluations use the statistics of the graph at hand, and no running averages. On a
+/// of which every pass has. So evaluations use the statistics of the graph at hand, and no running averages. On a
 /// part of a graph the rows are its owned nodes, and all means are taken over the rows of all parts.
 /// Source: math: "Cooperative sheaves" (4.4); Batch Normalization (Ioffe, Szegedy).
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers of a normalisation of n rows of `width` numbers.
+/// Buffers of a normalisation of n rows of `width` values.
 template <class S>
 class BatchNorm {
  public:
@@ -62,7 +62,7 @@ class BatchNorm {
                 const MatrixView<const S>& bar, const MatrixView<S>& x_bar, const NormWeights<S>& weights_bar);
 
  private:
-  /// sum_ = column sums over `count` rows. add(row, sums) adds the terms of a row to an array of Arrays · h numbers.
+  /// sum_ = column sums over `count` rows. add(row, sums) adds the terms of a row to an array of Arrays · h values.
   template <int Arrays, class Add>
   void column_sums(Execution execution, Index count, const Add& add) {
     const NodeChunks chunks = {count, std::min(chunks_.count, std::max<Index>(count, 1))};
@@ -79,7 +79,7 @@ class BatchNorm {
       sum_[k] = sum;
     }
   }
-  /// The first `count` numbers of sum_ over all parts.
+  /// The first `count` values of sum_ over all parts.
   void sum_over_parts(Index count) {
     if (part_ != nullptr) part_->sum(sum_.view().first(static_cast<std::size_t>(count)), {});
   }

@@ -63,7 +63,7 @@ class BundleLayer {
   /// X' of the last forward(), n × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return rows(output_); }
 
-  /// Calls use(mask) for the masks of all dropouts, whose rows have h numbers.
+  /// Calls use(mask) for the masks of all dropouts, whose rows have h values.
   template <class Use>
   void for_masks(const Use& use) {
     use(dropout_.mask());
@@ -196,7 +196,7 @@ class BundleLayer {
   std::optional<FeedForward<S>> forward_;
   DropoutLayer<S> dropout_;
   Buffer<S> rotated_;           ///< R
-  Buffer<S> mixed_, diffused_;  ///< R W and what becomes of it, of linear
+  Buffer<S> mixed_, diffused_;  ///< R W and p(𝓛) R W, of linear
   Buffer<S> transposed_;        ///< Wᵀ
   Buffer<S> pair_;              ///< [Z ‖ p(𝓛) R], of feed_forward
   Buffer<S> output_;

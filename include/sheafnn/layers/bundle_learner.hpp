@@ -1,10 +1,10 @@
 /// \file
-/// BundleLearner: from the features of the nodes, n × h, to the o numbers that the rotations of a node are made of:
+/// BundleLearner: from the features of the nodes, n × h, to the o values that the rotations of a node are made of:
 ///
 ///   - mlp: GELU(X W₁ + b₁) W₂ + b₂;
 ///   - sage: convolutions with the mean over neighbours (SageLayer), between them GELU and dropout;
 ///   - sage_residual: E = GELU(X W₁ + b₁), then for every block E ← E + dropout(FF([N ‖ mean over neighbours of N])) with
-///     N = LayerNorm(E) and a FeedForward. The end is LayerNorm(E) W₂ + b₂. Dropout also behind the first GELU.
+///     N = LayerNorm(E) and a FeedForward. The end is LayerNorm(E) W₂ + b₂. Dropout also follows the first GELU.
 ///
 /// Source: math: "Flat bundles"; Bundle Neural Networks (Bamberger et al.). The last is the GraphSAGE of A Critical Look at
 /// the Evaluation of GNNs under Heterophily (Platonov et al.). The learners of maps of cooperative networks:
@@ -127,14 +127,14 @@ class BundleLearner {
     }
   }
 
-  /// The learner's numbers, n × o.
+  /// The learner's predictions, n × o.
   [[nodiscard]] MatrixView<const S> raw() const noexcept {
     return last_                   ? last_->output()
            : convolutions_.empty() ? forward_.back().output()
                                    : convolutions_.back().output();
   }
 
-  /// Calls use(mask) for the masks of all dropouts, whose rows have g numbers.
+  /// Calls use(mask) for the masks of all dropouts, whose rows have g values.
   template <class Use>
   void for_masks(const Use& use) {
     for (FeedForward<S>& one : forward_) use(one.mask());
@@ -143,7 +143,7 @@ class BundleLearner {
 
   /// Computes raw() from x, which must not change until backward().
   ///
-  /// \param dropout_of  dropout_of(k): the dropout with number k, 0 … 2 · layers
+  /// \param dropout_of  dropout_of(k): dropout k, 0 … 2 · layers
   template <class DropoutOf>
   void forward(Execution execution, const BundleLearnerWeights<const S>& weights, const MatrixView<const S>& x,
                const DropoutOf& dropout_of) {

@@ -1,6 +1,6 @@
 /// \file
 /// BundleMaps: the rotations of a flat vector bundle, O_v^b ∈ SO(D) for every node v and bundle b. They are
-/// applied to features of n × B × D × f numbers: R = O Z takes these into the frame that all nodes share, and Oᵀ back. The
+/// applied to features of n × B × D × f values: R = O Z takes these into the frame that all nodes share, and Oᵀ back. The
 /// derivative in the rotations is Σ_c a bᵀ.
 ///
 /// The restriction maps F_{v ⊴ e} = O_v^b of all edges e of v make a sheaf whose Laplacian is Oᵀ (𝓛 ⊗ I) O.
@@ -17,7 +17,7 @@
 
 namespace sheafnn::layers {
 
-/// Rotations are numbered u · B + b, and computed in blocks of as many as a pack has lanes. Unchecked: numbers of nodes and
+/// Rotations are numbered u · B + b, and computed in blocks of as many as a pack has lanes. Unchecked: indices of nodes and
 /// blocks, and the sizes of arrays; groups of nodes begin at multiples of row_group.
 template <int D, class S>
 class BundleMaps {
@@ -55,7 +55,7 @@ class BundleMaps {
     detail::store_rows<size>(entries, lanes_of(block), map_.data() + block * W * size);
   }
   [[nodiscard]] Matrix rotation(Index block) const { return load(map_, block); }
-  /// Its derivative.
+  /// The derivatives of the rotations of a block.
   [[nodiscard]] Matrix rotation_bar(Index block) const { return load(map_bar_, block); }
 
   /// y = O x, or Oᵀ x, at nodes [first, first + count). \param x, y  their rows; may be the same

@@ -1,13 +1,13 @@
 /// \file
-/// The rotations of a bundle from the numbers that a learner predicts, with the backward pass. The numbers parametrise
+/// The rotations of a bundle from the values that a learner predicts, with the backward pass. The values parametrise
 /// the rotations themselves, or Cayley distributions C(M, κ) from which the rotations are drawn.
 ///
-///     point          raw per rotation: D(D − 1)/2 numbers of O
+///     point          raw per rotation: D(D − 1)/2 values of O
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
-/// Rotations come from a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
+/// Rotations come from a parametrisation at the values themselves; Euler angles are 2π times them. Source: math: "Flat
 /// bundles" (9.3), "Bayesian bundles" (9.8). On a part of a graph the rotations belong to owned nodes. Noise lies at their
-/// numbers in the whole graph, and means are the part's share. Unchecked: numbers of blocks, and that views and maps are of
+/// indices in the whole graph, and means are the part's share. Unchecked: indices of blocks, and that views and maps are of
 /// one bundle.
 #pragma once
 
@@ -32,12 +32,12 @@ template <class S>
 [[nodiscard]] S bundle_unit(rotation::RotationParametrisation parametrisation) {
   return parametrisation == rotation::RotationParametrisation::euler ? S(2) : S(1);
 }
-/// The D(D − 1)/2 numbers of a rotation, or their derivatives, times the unit.
+/// The D(D − 1)/2 values of a rotation, or their derivatives, times the unit.
 template <int D, class T>
 SHEAFNN_HD SHEAFNN_INLINE void scale_rotation_numbers(const T& unit, T* values) {
   SHEAFNN_UNROLL for (int k = 0; k < rotation::rotation_parameters<D>; ++k) values[k] = unit * values[k];
 }
-/// From these numbers to the rotation.
+/// The chart from these values to the rotation.
 template <int D>
 [[nodiscard]] PointMap<SpecialOrthogonal<D>> bundle_point(rotation::RotationParametrisation parametrisation) {
   return {parametrisation, SheafActivation::identity};
@@ -49,7 +49,7 @@ template <int D>
   return {parametrisation, {}, SheafActivation::identity, SpreadRange::published};
 }
 
-/// Reads the K numbers of every rotation of a block, the rotation's `q` multiplied by a factor, and writes derivatives back.
+/// Reads the K values of every rotation of a block, the rotation's `q` multiplied by a factor, and writes derivatives back.
 template <int K, int D, class S>
 struct BundleRaw {
   using P = typename BundleMaps<D, S>::P;
@@ -69,7 +69,7 @@ struct BundleRaw {
 
 namespace sheafnn::layers {
 
-/// Rotations at a learner's numbers, n × B · D(D − 1)/2.
+/// Rotations at a learner's predictions, n × B · D(D − 1)/2.
 template <int D, class S>
 class PointBundle {
  public:
@@ -87,7 +87,7 @@ class PointBundle {
       }
     });
   }
-  /// Derivatives of the numbers from the rotations' derivatives.
+  /// Derivatives of the predictions from the rotations' derivatives.
   void backward(Execution execution, const MatrixView<const S>& raw, const BundleMaps<D, S>& maps,
                 const MatrixView<S>& raw_bar) const {
     parallel_for(execution, maps.blocks(), 4, [&](Index begin, Index end) {
@@ -213,7 +213,7 @@ class VariationalBundle {
       return q_.log_ratio(parameters, static_cast<const P*>(nullptr), maps.rotation(block));
     });
   }
-  /// M, column by column, and κ of a rotation, by number k.
+  /// M, column by column, and κ of a rotation, by index k.
   [[nodiscard]] S parameter_of(Index i, int k) const noexcept { return parameter(i / W)[k * W + i % W]; }
 
  private:
@@ -232,7 +232,7 @@ class VariationalBundle {
     const Index all = part_ == nullptr ? count_ : part_->numbers().total_nodes * bundles_;
     return weight / static_cast<double>(all);
   }
-  /// The number of a rotation in the whole graph, at which its noise lies.
+  /// The index of a rotation in the whole graph, at which its noise lies.
   [[nodiscard]] std::uint32_t address(Index i) const noexcept {
     if (part_ == nullptr) return static_cast<std::uint32_t>(i);
     const Index node = part_->numbers().node[static_cast<std::size_t>(i / bundles_)];
@@ -265,7 +265,7 @@ class VariationalBundle {
   S unit_;
   Index count_, bundles_;
   const GraphPart* part_;
-  Buffer<S> parameter_, gradient_;  ///< by block and number, a pack each
+  Buffer<S> parameter_, gradient_;  ///< by block and index, a pack each
   Buffer<double> block_sum_;
 };
 

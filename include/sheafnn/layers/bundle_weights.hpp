@@ -19,12 +19,12 @@ namespace sheafnn::layers {
 
 /// Which learner of a bundle's rotations: see bundle_learner.hpp.
 enum class BundleLearnerKind : std::uint8_t { mlp, sage, sage_residual };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(BundleLearnerKind) { return std::array{"mlp", "sage", "sage-residual"}; }
 
 /// How diffused features are mixed: see bundle_layer.hpp.
 enum class BundleMixing : std::uint8_t { linear, feed_forward };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(BundleMixing) { return std::array{"linear", "feed-forward"}; }
 
 /// Sizes of a learner.
@@ -52,12 +52,12 @@ struct FeedForwardWeights {
 /// Weights of a learner.
 template <class T>
 struct BundleLearnerWeights {
-  FeedForwardWeights<T> ends;                 ///< of mlp; of sage_residual what is before and behind the blocks
+  FeedForwardWeights<T> ends;                 ///< of mlp; for sage_residual the layers before and after the blocks
   std::vector<SageWeights<T>> convolutions;   ///< of sage
   std::vector<FeedForwardWeights<T>> blocks;  ///< of sage_residual
   std::vector<NormWeights<T>> norms;          ///< of sage_residual: before every block, and before the end
 
-  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
+  /// \param raised  indices of outputs whose bias starts at a value of its own, and that value
   void declare(ParameterList<T>& list, const std::string& name, const BundleLearnerOptions& options,
                const std::vector<std::pair<Index, double>>& raised) {
     const Index g = options.width;
@@ -92,7 +92,7 @@ struct BundleWeights {
   LinearWeights<T> linear;        ///< W and b, h → h; empty with feed_forward
   FeedForwardWeights<T> forward;  ///< 2h → h → h; empty with linear
 
-  /// \param number  of the layer
+  /// \param number  index of the layer
   void declare(ParameterList<T>& list, const HeatOptions& diffusion, BundleMixing mixing, bool normed,
                Index bundles, Index h, Index number) {
     const std::string mix = detail::concat("mix.", number);

@@ -18,7 +18,7 @@
 
 namespace sheafnn::detail {
 
-/// Where features of one shape lie in tiles. Unchecked: numbers of nodes and tiles, and the sizes of arrays.
+/// Where features of one shape lie in tiles. Unchecked: indices of nodes and tiles, and the sizes of arrays.
 template <class S>
 struct ChannelTiles {
   static constexpr int width = row_lanes<S> / 2;  ///< w: 8 floats, so that 16 channels are work for two threads
@@ -27,7 +27,7 @@ struct ChannelTiles {
   Index nodes = 0, coordinates = 0, channels = 0;  ///< n, d', f
 
   [[nodiscard]] Index count() const noexcept { return (channels + width - 1) / width; }
-  /// Numbers of one node in a tile, of a tile, of all tiles.
+  /// Values of one node in a tile, of a tile, of all tiles.
   [[nodiscard]] Index row() const noexcept { return coordinates * width; }
   [[nodiscard]] Index tile_size() const noexcept { return nodes * row(); }
   [[nodiscard]] Index size() const noexcept { return count() * tile_size(); }

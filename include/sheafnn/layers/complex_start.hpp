@@ -48,7 +48,7 @@ class ComplexStart {
       }
     });
   }
-  /// From the derivative of X_1 to H̄, n × d' f, which is valid until the next call.
+  /// The derivative of H, n × d' f, from the derivative of X_1; valid until the next call.
   [[nodiscard]] MatrixView<S> backward(Execution execution, const S* bar) {
     parallel_for(execution, rows_, 256, [&](Index begin, Index end) {
       detail::for_tiles<S>(0, channels_, [&]<class T>(auto c) {

@@ -47,7 +47,7 @@ class ChannelSums {
   S narrow_[K];
 };
 
-/// out = Σ over the neighbours of their rows, at tile c of channels; `x` points at the tile's numbers of node 0. The rows
+/// out = Σ over the neighbours of their rows, at tile c of channels; `x` points at the tile's values of node 0. The rows
 /// of arcs a few places on are asked for: which ones they are is known long before they are needed.
 template <int D, class T, bool Whole, class S>
 SHEAFNN_INLINE void sum_neighbours(const TileAt<T, Whole>& c, const NeighbourLists& lists, Index nodes, Index u,

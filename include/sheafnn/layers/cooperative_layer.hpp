@@ -46,7 +46,7 @@ struct CooperativeWorkspace {
 
 namespace sheafnn::layers {
 
-/// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
+/// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their indices and the sizes of
 /// arrays. math: "Cooperative sheaves" (4.3).
 template <int D, class S>
 class CooperativeLayer {
@@ -55,7 +55,7 @@ class CooperativeLayer {
 
   /// \param arcs       what it views must outlive the layer
   /// \param channels   f, 1 … max_channels
-  /// \param workspace  must outlive the layer; of arcs.rows() · D · f numbers
+  /// \param workspace  must outlive the layer; of arcs.rows() · D · f values
   /// \throws std::invalid_argument  channels out of range, a workspace of another size
   CooperativeLayer(const ArcLists& arcs, Index channels, const CooperativeLayerOptions& options,
                    Workspace& workspace)
@@ -178,7 +178,7 @@ class CooperativeLayer {
   /// \param out           rows of X', one after the other
   void leave_rows(Index first, Index count, S* out);
 
-  /// Numbers of the sums of a chunk of nodes, of leave_backward_rows() and of enter_backward_rows().
+  /// Number of sums of a chunk of nodes, of leave_backward_rows() and of enter_backward_rows().
   [[nodiscard]] Index leave_partial_size() const noexcept { return D; }
   [[nodiscard]] Index enter_partial_size() const noexcept { return mixing_.partial_size(); }
   /// Backwards through leave: to x_bar, what there is without the operators, and to the maps.
@@ -188,7 +188,7 @@ class CooperativeLayer {
   /// \param partial     the share in ε̄ is added
   void leave_backward_rows(Index first, Index count, const S* output_bar, S* x_bar,
                            NodeMapsGradient<D, S>& gradient, S* partial);
-  /// Backwards through cross: from the derivative of Δ_out Y to what Y's is made of, and to the maps.
+  /// Backwards through cross: from the derivative of Δ_out Y to the terms of the derivative of Y, and to the maps.
   void cross_backward_rows(Index first, Index count, NodeMapsGradient<D, S>& gradient);
   /// Backwards through enter: completes the derivatives of x and of the maps of these nodes.
   ///
@@ -213,7 +213,7 @@ class CooperativeLayer {
     require(arcs_.part == nullptr, "arcs", "arcs of a part of a graph",
             "the halo's rows must be fetched between the steps");
   }
-  /// Of act(dropout(z)) in X'.
+  /// The sign of act(dropout(z)) in X'.
   [[nodiscard]] S sign() const noexcept { return options_.residual || options_.negate_diffused ? S(-1) : S(1); }
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights) const {
@@ -235,7 +235,7 @@ class CooperativeLayer {
   Buffer<S> slope_;       ///< the derivative of act(dropout(z)) in z = Δ_inᵀ Δ_out Y
   Buffer<S> second_sum_;  ///< what the nodes received of that
   Buffer<S> output_;      ///< of forward(), by index in nodes_; allocated by the first
-  // Of the present pass:
+  // Of the current pass:
   DiffusionWeights<const S> weights_;
   const NodeMaps<D, S>* maps_ = nullptr;
   const S* input_ = nullptr;

@@ -115,7 +115,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   }
 
  private:
-  /// Numbers of a chunk's sums: derivatives of A, B and b.
+  /// Number of a chunk's sums, which are derivatives of A, B and b.
   [[nodiscard]] Index partial_size() const { return mixing_.partial_size() + diffusion_->channels; }
   /// 1/degree; 0 for degree 0.
   [[nodiscard]] S part_of(Index u) const { return kernels::mean_share(static_cast<S>(graph_->degree(u))); }
@@ -155,7 +155,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     detail::store_coordinates<D>(c, sum, f, read_bar + u * row + c);
   }
 
-  /// From X̄' to x_bar at the nodes of the pass, m̄ in their rows, and the derivatives of the weights.
+  /// Computes from X̄': x_bar at the nodes of the pass, m̄ in their rows, and the derivatives of the weights.
   void mix_backward(const LayerBackwardCall<Family, S>& call, S* mean_bar) {
     const Index f = diffusion_->channels, d = diffusion_->coordinates, row = diffusion_->row();
     const kernels::CopresheafEnd ending{setting_.diffusion.activation};
@@ -190,7 +190,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
       }
     }
   }
-  /// From rows of the nodes of the pass to m̄/degree of all own nodes; where the pass computed nothing, that and x_bar are 0.
+  /// Copies rows of the nodes of the pass to m̄/degree of all own nodes. It and x_bar are 0 where the pass computed nothing.
   void spread(Execution execution, const S* mean_bar, S* x_bar, S* to_bar) const {
     const Index row = diffusion_->row();
     parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {

@@ -25,7 +25,7 @@ struct DiffusedRow {
 
   /// \param x       the node's row of X
   /// \param at      position of that row in n × D × f
-  /// \param slopes  null, or n × D × f: the derivative of act(dropout(z)) in z goes there
+  /// \param slopes  null, or n × D × f: receives the derivative of act(dropout(z)) in z
   /// \param z       the row of z, which X' replaces
   SHEAFNN_NOINLINE void update(const S* x, Index at, S* slopes, S* z) const {
     with_activation(activation, [&]<Activation A>() {

@@ -86,7 +86,7 @@ class DiffusionField {
   }
 
  private:
-  /// From k̄ to r̄ = S z̄, z̄ = −k̄ ∘ ELU′(q z), z = S r; S̄_u = z̄_u r_uᵀ.
+  /// Computes r̄ = S z̄, z̄ = −k̄ ∘ ELU′(q z), z = S r, and S̄_u = z̄_u r_uᵀ from k̄.
   void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf,
                            SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                            const detail::ArraySum<S>& slope_bar, S* r_bar_rows) {

@@ -1,6 +1,6 @@
 /// \file
 /// DiffusionLayer: X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), with its backward pass. X is n × d' × f,
-/// A d' × d', B f × f, and ε has d' numbers. Source: paper, sheaf diffusion layer; math: "The model" (3.6),
+/// A d' × d', B f × f, and ε has d' values. Source: paper, sheaf diffusion layer; math: "The model" (3.6),
 /// "Backward pass of one diffusion step" (3.19).
 #pragma once
 

@@ -3,13 +3,13 @@
 ///
 ///     (Δ X)_u = S_u (D_u S_u X_u − Σ over arcs a = u → v of e^{iφ_a} Q_uv S_v X_v)
 ///
-/// with the phases of DirectedPhases, as a real operator on n × d' × 2f numbers: every stalk coordinate has f real
+/// with the phases of DirectedPhases, as a real operator on n × d' × 2f values: every stalk coordinate has f real
 /// parts, then f imaginary parts. Blocks D_u, Q_uv and scalings S_u are the sheaf's, which are real; without phases
 /// it is the sheaf's own Laplacian on both parts. Δ is Hermitian with eigenvalues in [0, 2]. Source: math: "Directed
 /// sheaves" (3.52).
 ///
-/// Unchecked: tiles of the first f numbers of a coordinate, rows of as many numbers as features of the shape have,
-/// numbers of nodes.
+/// Unchecked: tiles of the first f values of a coordinate, rows of as many values as features of the shape have,
+/// indices of nodes.
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"
@@ -38,7 +38,7 @@ class DirectedLaplacian {
   [[nodiscard]] DirectedPhases<S>& phases() noexcept { return phases_; }
   [[nodiscard]] const DirectedPhases<S>& phases() const noexcept { return phases_; }
 
-  /// Both parts of a node's coordinates, whose first number is at x.
+  /// Both parts of a node's coordinates, whose first value is at x.
   template <class T, class Tile>
   SHEAFNN_INLINE void load(const Tile& c, const S* x, T (&out)[2][D]) const {
     detail::load_coordinates<D>(c, x, 2 * half_, out[0]);
@@ -138,7 +138,7 @@ class DirectedLaplacian {
   }
 
   const Graph* graph_;
-  Index half_, row_;  ///< f, and numbers of a node
+  Index half_, row_;  ///< f, and values per node
   DirectedPhases<S> phases_;
 };
 

@@ -106,17 +106,17 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   }
 
  private:
-  /// f, and numbers of a node.
+  /// f, and values per node.
   [[nodiscard]] Index half() const noexcept { return diffusion_->channels / 2; }
   [[nodiscard]] Index row() const noexcept { return diffusion_->row(); }
   [[nodiscard]] const auto& weights_of(int part) const { return part == 0 ? weights_.real : weights_.imaginary; }
-  /// Where the numbers of one part are by themselves, n × D × f.
+  /// Memory for the values of one part alone, n × D × f.
   [[nodiscard]] S* part_in(S* parts, int part) const { return parts + part * graph_->node_count() * D * half(); }
   /// 1 + tanh ε_i.
   void gains(S* gain) const {
     for (Index i = 0; i < D; ++i) gain[i] = kernels::gain(weights_.real.epsilon[static_cast<std::size_t>(i)]);
   }
-  /// Copies `count` nodes' numbers of a part from features at `complex` to `real`, of f channels.
+  /// Copies `count` nodes' values of a part from features at `complex` to `real`, of f channels.
   void take_part(Index count, int part, const S* complex, S* real) const {
     for (Index k = 0; k < count * D; ++k)
       std::copy_n(complex + (2 * k + part) * half(), half(), real + k * half());
@@ -175,7 +175,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           });
     }
   }
-  /// From Ȳ to the derivatives of A and B and, in place of Ȳ, to the derivative of X̃. \param work  overwritten
+  /// Computes the derivatives of A and B from Ȳ and, in place of Ȳ, the derivative of X̃. \param work  overwritten
   void mix_backward(Execution execution, S* y_bar, S* work) {
     for (int part = 0; part < 2; ++part) {
       S* const own_bar = part_in(work, part);
@@ -194,7 +194,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
     });
   }
 
-  /// From X̄' to r̄ = S z̄ with z̄ = −act′(z) X̄' in scratch[1], X̄' in x_bar, S̄_u = z̄_u r_uᵀ, and ε̄. At nodes
+  /// Computes from X̄': r̄ = S z̄ with z̄ = −act′(z) X̄' in scratch[1], X̄' in x_bar, S̄_u = z̄_u r_uᵀ, and ε̄. At nodes
   /// that the pass did not compute X̄' is 0.
   void end_backward(const LayerBackwardCall<Family, S>& call, const S* gain) {
     S *const x_bar = call.x_bar.data(), *const r_bar = call.scratch[1].data();

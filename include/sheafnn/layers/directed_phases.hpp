@@ -3,7 +3,7 @@
 /// direction_of(graph, a), and the random phases of the option `random`. For every edge {u, v}, u < v, φ is drawn from
 /// a wrapped Cauchy distribution C_2(R(2π q θ), κ). Its concentration κ belongs to the layer. −φ is the angle of the
 /// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. On a part of a graph φ belongs to the arc from
-/// the node with the smaller number in the whole graph. The KL term is the part's share. Source: math: "Directed sheaves"
+/// the node with the smaller index in the whole graph. The KL term is the part's share. Source: math: "Directed sheaves"
 /// (3.52, 3.57); the posterior is posterior/phase.hpp.
 ///
 /// Unchecked: sizes of arrays, that a draw came before its backward pass.
@@ -29,7 +29,7 @@ class DirectedPhases {
   using Posterior = PhasePosterior<S>;
 
  public:
-  /// Numbers of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
+  /// Values of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
   /// read theirs.
   static constexpr Index noise_size = Posterior::noise_size;
 
@@ -83,7 +83,7 @@ class DirectedPhases {
   }
   /// The derivative of every edge's φ, which the layer's backward pass writes; null where phases are not random.
   [[nodiscard]] S* angle_bar() noexcept { return random_ ? angle_bar_.data() : nullptr; }
-  /// From angle_bar() to the derivative of κ before its activation. \param kl_weight  factor of kl() in the loss
+  /// The derivative of κ before its activation, from angle_bar(). \param kl_weight  factor of kl() in the loss
   [[nodiscard]] S backward(Execution execution, double kl_weight) {
     if (graph_->part() != nullptr) {  // both parts have the whole derivative of a cut edge
       for (const std::int32_t e : graph_->part()->numbers().cut) angle_bar_[e] *= S(0.5);
@@ -104,11 +104,11 @@ class DirectedPhases {
   }
 
  private:
-  /// The number of an arc in the whole graph, at which its noise lies.
+  /// The index of an arc in the whole graph, at which its noise lies.
   [[nodiscard]] Index address(Index arc) const {
     return graph_->part() == nullptr ? arc : graph_->part()->numbers().arc[arc];
   }
-  /// The arc of an edge whose phase is drawn: the one from the node with the smaller number in the whole graph.
+  /// The arc of an edge whose phase is drawn: the one from the node with the smaller index in the whole graph.
   [[nodiscard]] Index drawn_arc(Index edge) const {
     const Index arc = graph_->forward_arc(edge), reverse = graph_->reverse(arc);
     return address(arc) < address(reverse) ? arc : reverse;

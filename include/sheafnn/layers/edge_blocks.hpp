@@ -18,8 +18,8 @@
 
 namespace sheafnn::layers {
 
-/// Node and arc numbers of every lane. The last block is filled up with copies of the last edge; lane_count()
-/// is the number of lanes of a block that are edges. Unchecked: numbers of blocks, and that sides are 0 or 1.
+/// Node and arc indices of every lane. The last block is filled up with copies of the last edge; lane_count()
+/// is the number of lanes of a block that are edges. Unchecked: indices of blocks, and that sides are 0 or 1.
 template <class S>
 class EdgeBlocks {
  public:
@@ -43,7 +43,7 @@ class EdgeBlocks {
     return arc_[side].data() + block * width;
   }
 
-  /// Writes the addresses of these arcs' noise, or their lower 32 bits: their numbers in the whole graph.
+  /// Writes the addresses of these arcs' noise, or their lower 32 bits: their indices in the whole graph.
   void noise_addresses(Index block, int side, std::uint32_t* out) const noexcept {
     if (is_part()) {
       std::copy_n(address_[side].data() + block * width, width, out);
@@ -78,7 +78,7 @@ class EdgeBlocks {
   Buffer<std::int32_t> node_[2];
   Buffer<std::int32_t> arc_[2];
   Buffer<std::uint32_t> address_[2];  ///< of a part: noise addresses, lower 32 bits
-  Buffer<std::uint32_t> upper_[2];    ///< upper bits, where the part has wide numbers of arcs
+  Buffer<std::uint32_t> upper_[2];    ///< upper bits, where the part has 64-bit arc indices
 };
 
 template <class S>
@@ -116,13 +116,13 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
 
 namespace sheafnn::layers {
 
-/// Memory with so many numbers per edge, in blocks of W edges. It may belong to others.
+/// Memory with this many values per edge, in blocks of W edges. It may belong to others.
 template <class S>
 struct EdgeMemory {
   Index numbers = 0;
   std::shared_ptr<Buffer<S>> buffer = std::make_shared<Buffer<S>>();
 
-  /// The memory of a block. Unchecked: its number.
+  /// The memory of a block. Unchecked: its index.
   [[nodiscard]] S* of(Index block) const noexcept {
     return buffer->data() + block * numbers * EdgeBlocks<S>::width;
   }

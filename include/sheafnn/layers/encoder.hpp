@@ -74,7 +74,7 @@ class Encoder {
   /// ELU of the products of dropout(X), which is drawn, and of X.
   ///
   /// \param clean   not written where it is null
-  /// \param finish  called as finish(first node, past the last one) when their rows are there
+  /// \param finish  called as finish(first node, past the last one) when their rows have been computed
   template <class Finish>
   void activate(Execution execution, const LinearWeights<const S>& weights, S* clean, const Finish& finish);
   template <class T>

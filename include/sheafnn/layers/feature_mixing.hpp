@@ -43,13 +43,13 @@ namespace sheafnn::layers {
 
 /// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
 ///
-/// Unchecked: shapes of weights, sizes of arrays and numbers of nodes, which the layers around it check; at most
+/// Unchecked: shapes of weights, sizes of arrays and indices of nodes, which the layers around it check; at most
 /// max_coordinates stalk coordinates and max_channels channels.
 template <class S>
 class FeatureMixing {
  public:
   FeatureMixing() = default;
-  /// \param left, right  are there A (d' × d') and B (f × f)?
+  /// \param left, right  does the layer have A (d' × d') and B (f × f)?
   FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right);
 
   /// Y, n × d' × f, if the last forward() kept it; otherwise null.
@@ -75,7 +75,7 @@ class FeatureMixing {
     parallel_for(execution, chunks_.nodes, 16,
                  [&](Index first, Index last) { forward_rows(weights, first, last, mixed, finish, prepare); });
   }
-  /// From now on keeps output() in this memory, n × d' × f; null: in a buffer of its own.
+  /// Keeps output() in this memory from now on, n × d' × f; null: in its own buffer.
   void keep_in(S* rows) noexcept { rows_ = rows; }
 
   // The same for some nodes, by the calling thread, without dropout; after begin().
@@ -134,7 +134,7 @@ class FeatureMixing {
     requires std::invocable<const Rows&, Index, Index, S*>
   void backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end, const S* gain,
                      const Rows& y_bar_rows, S* x_bar, S* partial) const;
-  /// Numbers of the sums of backward_rows().
+  /// Number of sums of backward_rows().
   [[nodiscard]] Index partial_size() const noexcept {
     return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
   }
@@ -170,10 +170,10 @@ class FeatureMixing {
   [[nodiscard]] const NodeChunks& chunks() const noexcept { return chunks_; }
 
  private:
-  /// Numbers of one group of nodes, at most.
+  /// Values of one group of nodes, at most.
   static constexpr Index scratch_size = max_coordinates * max_channels;
 
-  /// Numbers [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
+  /// Elements [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const;
 
   /// out = in · m for the rows of a group of nodes; returns out.
@@ -249,7 +249,7 @@ class FeatureMixing {
 
   /// x_bar = gain ∘ x_bar + dropout(bar) for a group of nodes; without a gain, dropout(bar).
   ///
-  /// \param gain  of every number of the group, or null
+  /// \param gain  for every value of the group, or null
   void add_to_input(Index first, Index size, const S* gain, const S* bar, S* x_bar) const {
     detail::for_tiles<S>(0, size, [&]<class T>(auto i) {
       T through = i.load(bar + i);
@@ -258,7 +258,7 @@ class FeatureMixing {
       i.store(x_bar + first + i, through);
     });
   }
-  /// The factor of each coordinate for every number of a group of nodes.
+  /// The factor of each coordinate for every value of a group of nodes.
   void spread_gain(const S* gain, S* gains) const {
     for (Index i = 0; i < group_ * coordinates_; ++i) {
       std::fill_n(gains + i * channels_, channels_, gain[i % coordinates_]);

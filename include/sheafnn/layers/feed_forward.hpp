@@ -1,5 +1,6 @@
 /// \file
 /// FeedForward: Y = dropout(GELU(X W₁ + 1 b₁ᵀ)) W₂ + 1 b₂ᵀ on dense features, with its backward pass.
+/// Source: math: "Flat bundles".
 #pragma once
 
 #include "sheafnn/layers/bundle_weights.hpp"

@@ -64,7 +64,7 @@ class FlowLayer {
   ///
   /// \param weights  A and B; ε is ignored
   /// \param keep     keep what backward() reads
-  /// \param replay   sizes of the steps to take; empty: the options decide the steps
+  /// \param replay   sizes of the steps to take; empty: the options choose the steps
   /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph, a step to replay
   ///                                that is not positive
   /// \throws FlowError              the tolerances ask for more than max_steps steps, x is not finite, or X(T), of a whole
@@ -127,7 +127,7 @@ class FlowLayer {
     here.field.evaluate(execution, weights, sheaf, copies ? here.x.data() : x, keep, prepare, slope);
     algebra.end_deferred();
   }
-  /// Calls body(begin, end) with the numbers of each node: tiles of rows do not depend on how nodes are grouped.
+  /// Calls body(begin, end) with the values of each node: tiles of rows do not depend on how nodes are grouped.
   template <class Body>
   void for_rows(Index first, Index nodes, const Body& body) const {
     const Index row = shape_->row();
@@ -178,7 +178,7 @@ class FlowLayer {
   /// \param evaluate  evaluate(k, i, x, slope): slope = f(x), x the X_i of stage i of step k
   template <class Evaluate>
   void integrate(const Evaluate& evaluate, std::span<const S> replay);
-  /// From X(0) = x to X(T), by the method of the options.
+  /// Integrates from X(0) = x to X(T), by the method of the options.
   void integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, const S* x, std::span<const S> replay);
 

@@ -32,11 +32,11 @@ struct FlowState : Buffer<S> {
   using Buffer<S>::Buffer;
 };
 
-/// What Odeint calls an algebra: operations on the numbers of states. Operations are called with packs.
+/// What Odeint calls an algebra: operations on the values of states. Operations are called with packs.
 template <class S>
 struct FlowAlgebra {
   Execution execution = {};
-  Index count = 0;            ///< size of a state: the first numbers of its array, for owned nodes
+  Index count = 0;            ///< size of a state: the first values of its array, for owned nodes
   GraphPart* part = nullptr;  ///< null: of a whole graph
 
   /// Shall operations wait until the right-hand side reads what they compute? It then runs them, with run_deferred(), for
@@ -58,7 +58,7 @@ struct FlowAlgebra {
       parallel_for(execution, count, 2048, range);
     }
   }
-  /// Runs the waiting operation, if there is one, for numbers [begin, end). Unchecked: the range.
+  /// Runs the waiting operation, if there is one, for elements [begin, end). Unchecked: the range.
   void run_deferred(Index begin, Index end) const { deferred_.run(begin, end); }
   void end_deferred() noexcept { deferred_ = {}; }
   // The functions for_each… of Odeint that the method calls.
@@ -82,7 +82,7 @@ struct FlowAlgebra {
   void for_each7(A& a, B& b, C& c, D& d, E& e, F& f, G& g, Operation operation) {
     apply(a, operation, b, c, d, e, f, g);
   }
-  /// The largest absolute value, of all parts; infinity if a number is not finite.
+  /// The largest absolute value, of all parts; infinity if a value is not finite.
   [[nodiscard]] S norm_inf(const FlowState<S>& x) const {
     constexpr Index grain = 4096, most = 64;
     const Index chunks = std::clamp<Index>(count / grain, 1, most);

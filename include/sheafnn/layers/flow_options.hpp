@@ -1,5 +1,6 @@
 /// \file
 /// The flow of a continuous-time sheaf network: its right-hand side, and how it is integrated from t = 0 to T.
+/// Source: math: "Continuous-time diffusion" (3.31), (3.32).
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,7 @@ enum class FlowMethod {
   runge_kutta,     ///< the classical method of order 4, equal steps
   euler            ///< order 1, equal steps
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FlowMethod) { return std::array{"dormand-prince", "runge-kutta", "euler"}; }
 
 /// What a flow throws whose steps do not reach X(T).
@@ -44,7 +45,7 @@ class FlowError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A Dormand–Prince step of size h is accepted if every number x of the features has a small estimated error. It is at most
+/// A Dormand–Prince step of size h is accepted if every value x of the features has a small estimated error. It is at most
 /// absolute_tolerance + relative_tolerance · (|x| + h |dx/dt|), both taken at the beginning of the step.
 struct FlowIntegration {
   FlowMethod method = FlowMethod::dormand_prince;
@@ -57,10 +58,10 @@ struct FlowIntegration {
 
   /// Size of a step of the other methods.
   [[nodiscard]] double equal_step() const noexcept { return time / static_cast<double>(fixed_steps); }
-  /// Dormand–Prince: does a step of size h from time t end the flow? A step that ends just before T would be followed by one
-  /// of no use. Takes any numbers.
+  /// Dormand–Prince: does a step of size h from time t end the flow? After a step that ends just before T, another step would be
+  /// useless. Takes any numbers.
   [[nodiscard]] bool ends(double t, double h) const noexcept { return h >= 0.999 * (time - t); }
-  /// The absolute tolerance, but not 0: the error of a number that is and stays 0 would be 0/0.
+  /// The absolute tolerance, but not 0: the error of a value that is and stays 0 would be 0/0.
   template <class S>
   [[nodiscard]] S absolute() const noexcept {
     return std::max(static_cast<S>(absolute_tolerance), std::numeric_limits<S>::min());
@@ -115,7 +116,7 @@ inline void validate(const FlowIntegration& options) {
 
 namespace sheafnn::detail {
 
-/// Of a flow that is at time t when max_steps steps have been tried. \param h  the next step
+/// The error of a flow that is at time t when max_steps steps have been tried. \param h  the next step
 template <class S>
 [[nodiscard]] FlowError too_many_steps(const FlowIntegration& options, double t, Index accepted, Index rejected,
                                        S h) {

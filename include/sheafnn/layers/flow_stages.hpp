@@ -21,7 +21,7 @@ namespace sheafnn::detail {
 template <RestrictionMapFamily Family, class S>
 class FlowStages {
  public:
-  /// X_i, which the first stage does without, and what f keeps of it.
+  /// X_i, which the first stage does not need, and what f keeps of it.
   struct Stage {
     DiffusionField<Family, S> field;
     Buffer<S> x;
@@ -48,7 +48,7 @@ class FlowStages {
     while (static_cast<Index>(kept_.size()) <= k) kept_.emplace_back();
     return stage(kept_[static_cast<std::size_t>(k)], i);
   }
-  /// One for evaluations of which nothing is kept.
+  /// A stage for evaluations, which keep nothing.
   [[nodiscard]] Stage& any() { return stage(shared_, 0); }
   /// K_i of a step, or the derivative of its X_i.
   [[nodiscard]] S* slope(int i) {

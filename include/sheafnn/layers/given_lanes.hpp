@@ -1,7 +1,7 @@
 /// \file
 /// A given sheaf in the order of EdgeBlocks: maps and edge weights, lanes-innermost, in a layer's precision. GivenCentre:
 /// the given maps that draws of a posterior deviate from (posterior/around_given.hpp). Blocks of a part of a graph take from
-/// the sheaf over the whole what belongs to their arcs.
+/// the sheaf over the whole what belongs to their arcs. Source: math: "Around given maps" (8.4).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ void load_given_maps(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blo
     }
   }
 }
-/// Calls use(place, edge) for all lanes, with the number of the lane's edge in the graph of a given sheaf. Unchecked: as above.
+/// Calls use(place, edge) for all lanes, with the index of the lane's edge in the graph of a given sheaf. Unchecked: as above.
 template <class S, class Use>
 void for_given_edges(const Graph& given, const EdgeBlocks<S>& blocks, const Use& use) {
   constexpr int W = EdgeBlocks<S>::width;
@@ -71,7 +71,7 @@ template <class S, class Family>
 
 namespace sheafnn::layers {
 
-/// Of posteriors that have no given centre: draws are the maps. Takes any maps.
+/// The centre of posteriors without a given one: draws are the maps. Takes any maps.
 template <class Posterior, class S>
 class GivenCentre {
  public:
@@ -89,7 +89,7 @@ class GivenCentre {
   }
 };
 
-/// The maps F⁰. Unchecked: numbers of blocks, that sides are 0 or 1, and that maps are of the blocks.
+/// The maps F⁰. Unchecked: indices of blocks, that sides are 0 or 1, and that maps are of the blocks.
 template <class Family, class S>
 class GivenCentre<AroundGiven<Family>, S> {
  public:
@@ -108,11 +108,11 @@ class GivenCentre<AroundGiven<Family>, S> {
 
   /// Lanes-innermost edge weights, null where all are 1.
   [[nodiscard]] const S* edge_weights() const noexcept { return weights_.size() == 0 ? nullptr : weights_.data(); }
-  /// From a deviation G to the map F: G F⁰ or F⁰ + G.
+  /// Replaces a deviation G by the map F: G F⁰ or F⁰ + G.
   void add_to(Index block, int side, Map& map) const {
     map = detail::Deviated<Family>::map(map, load(block, side));
   }
-  /// From F back to G.
+  /// The deviation G of a map F.
   [[nodiscard]] Map deviation(Index block, int side, const Map& map) const {
     return detail::Deviated<Family>::deviation(map, load(block, side));
   }

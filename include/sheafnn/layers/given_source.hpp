@@ -11,7 +11,7 @@
 namespace sheafnn::layers {
 
 /// Buffers and passes on one graph; see sheaf_source.hpp. Maps are converted to S in the constructor, and the Laplacian's
-/// blocks are computed once, in the first build() of each sheaf. Unchecked: numbers of sheaves and blocks, and that
+/// blocks are computed once, in the first build() of each sheaf. Unchecked: indices of sheaves and blocks, and that
 /// `blocks` are the graph's.
 template <RestrictionMapFamily Family, class S>
 class GivenSource {

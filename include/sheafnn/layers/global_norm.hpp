@@ -22,8 +22,8 @@
 
 namespace sheafnn::layers {
 
-/// A normalisation of `rows` rows of `width` numbers, which may be part of longer rows: all views of rows are `stride`
-/// apart. Unchecked: in what works on groups of rows, their numbers and the sizes of arrays.
+/// A normalisation of `rows` rows of `width` values, which may be part of longer rows: all views of rows are `stride`
+/// apart. Unchecked: in what works on groups of rows, their indices and the sizes of arrays.
 template <class S>
 class GlobalNorm {
  public:
@@ -50,7 +50,7 @@ class GlobalNorm {
   /// The share of a group of rows in mean and deviation. \param first  a multiple of row_group
   void add_rows(Index first, Index count, const S* x) {
     const double size = static_cast<double>(count * width_);
-    // Of differences from the first number, which are of the order of the spread.
+    // Of differences from the first value, which are of the order of the spread.
     const S first_number = x[0];
     const double mean = static_cast<double>(first_number) +
                         total(count, x, [&]<class T>(const T& value) { return value - T(first_number); }) / size;
@@ -92,9 +92,9 @@ class GlobalNorm {
     }
   }
 
-  /// Numbers of the sums that gate_rows() adds to.
+  /// Number of sums that gate_rows() adds to.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * width_; }
-  /// To be called before the first gate_rows() of a chunk.
+  /// Must be called before the first gate_rows() of a chunk.
   void begin_chunk(Index chunk) { chunk_sum_[2 * chunk] = chunk_sum_[2 * chunk + 1] = 0; }
   /// ȳ becomes g at some rows. partial += their share in the derivatives of w and b.
   ///
@@ -148,7 +148,7 @@ class GlobalNorm {
   [[nodiscard]] SHEAFNN_INLINE kernels::Moments<T> moments() const {
     return {T(static_cast<S>(mean_)), T(static_cast<S>(1 / (deviation_ + epsilon)))};
   }
-  /// Numbers of all rows, and their sum over the parts.
+  /// Number of values in all rows, and their sum over the parts.
   [[nodiscard]] double count() const {
     return static_cast<double>(
         std::max<Index>(1, (part_ == nullptr ? rows_ : part_->numbers().total_nodes) * width_));

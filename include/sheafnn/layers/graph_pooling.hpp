@@ -1,5 +1,5 @@
 /// \file
-/// GraphPooling: from a row of numbers per node to a row per graph of a disjoint union (Graph::set_graphs()), by sum, mean,
+/// GraphPooling: from a row per node to a row per graph of a disjoint union (Graph::set_graphs()), by sum, mean,
 /// maximum or attention,
 ///
 ///     r_g = Σ_u α_u x_u over the nodes u of graph g,   α_u = 1, 1/n_g or exp(⟨a, x_u⟩) / Σ_v exp(⟨a, x_v⟩),
@@ -28,7 +28,7 @@ template <class S>
 class GraphPooling {
  public:
   /// \param graph  must outlive the pooling
-  /// \param width  numbers of a row
+  /// \param width  values per row
   /// \throws std::invalid_argument  a width below 1, harmonic pooling (HarmonicPooling)
   GraphPooling(const Graph& graph, Index width, Pooling pooling)
       : graph_(&graph),
@@ -50,7 +50,7 @@ class GraphPooling {
   /// Computes output().
   ///
   /// \param x          n × width without gaps, in place until backward()
-  /// \param attention  a, width numbers; only attention reads it
+  /// \param attention  a, width values; only attention reads it
   /// \throws std::invalid_argument  views of another shape
   void forward(Execution execution, const MatrixView<const S>& x, std::span<const S> attention) {
     require_array(x, graph_->node_count(), width_, "x");
@@ -148,7 +148,7 @@ class GraphPooling {
     }
   }
 
-  /// Of equal numbers the first node's counts.
+  /// Finds the largest value; among equal values the first node's counts.
   void find_largest(const S* x, Index g) {
     const Index begin = graph_->first_node(g), at = g * width_;
     for (Index i = 0; i < width_; ++i) {

@@ -20,7 +20,7 @@ void fetch_halo(GraphPart* part, S* rows, Index width) {
   part->begin_fetch(rows, width);
   part->end_fetch();
 }
-/// The same.
+/// fetch_halo() of a graph's part; does nothing on a whole graph.
 template <class S>
 void fetch_halo(const Graph& graph, S* rows, Index width) {
   fetch_halo(graph.part(), rows, width);

@@ -6,7 +6,7 @@
 ///
 /// A series is a sum over powers that has one buffer, term ← M term (HeatCoefficients). It goes over strips of channels
 /// whose rows of all nodes stay near. Eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
-/// numbers of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes. A series fetches the
+/// values of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes. A series fetches the
 /// rows of the halo before every power, and projections on eigenvectors are added up over all parts.
 /// Source: math: "Heat on a flat bundle" (9.4), (9.7).
 #pragma once
@@ -40,7 +40,7 @@ namespace sheafnn::layers {
 ///     taylor    M = −𝓛,  c_k = t^k / k!;         shifted   M = Â,  c_k = e^{−t} t^k / k!;
 ///     hops      M = Â,   c_k = softmax(a)_j for k = hop_powers[j], else 0.
 ///
-/// Unchecked: numbers of powers and bundles, and weights of other bundles.
+/// Unchecked: indices of powers and bundles, and weights of other bundles.
 class HeatCoefficients {
  public:
   HeatCoefficients(const HeatOptions& options, Index bundles)
@@ -58,7 +58,7 @@ class HeatCoefficients {
   [[nodiscard]] bool used(Index power) const noexcept { return options_.uses(power); }
   /// c_k of a bundle.
   [[nodiscard]] double operator()(Index power, Index bundle) const noexcept { return values_[at(power, bundle)]; }
-  /// Its derivative.
+  /// The derivative of c_k of a bundle.
   [[nodiscard]] double& bar(Index power, Index bundle) noexcept { return bars_[at(power, bundle)]; }
 
   /// Takes the weights of a pass.
@@ -123,7 +123,7 @@ template <class S>
 class HeatOperator {
  public:
   /// \param graph  must outlive it
-  /// \param row    numbers of a bundle at a node, d · f
+  /// \param row    values of a bundle per node, d · f
   /// \throws std::runtime_error  eigenpairs that do not converge
   HeatOperator(Execution execution, const Graph& graph, const HeatOptions& options, Index bundles, Index row)
       : options_(options),
@@ -194,7 +194,7 @@ class HeatOperator {
   /// Channels that are diffused together: a few registers for every node.
   static constexpr Index strip = 64;
 
-  /// The same without terms where there is no series.
+  /// The same without terms if there is no series.
   [[nodiscard]] static HeatOptions options_of_series(HeatOptions options) {
     if (!options.is_polynomial()) options.terms = 0;
     return options;

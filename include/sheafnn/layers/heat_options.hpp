@@ -15,7 +15,7 @@ namespace sheafnn::layers {
 
 /// Â = D^{-1/2} A D^{-1/2}, or D^{-1} A; rows of nodes without neighbours are 0.
 enum class AdjacencyNormalisation : std::uint8_t { symmetric, random_walk };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(AdjacencyNormalisation) { return std::array{"symmetric", "random-walk"}; }
 
 /// How exp(−t𝓛) is computed, or what takes its place.
@@ -26,7 +26,7 @@ enum class HeatExpansion : std::uint8_t {
   limit,     ///< t → ∞: the projection on the kernel of 𝓛
   hops       ///< Σ_j softmax(a)_j Â^k, k of hop_powers
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HeatExpansion) {
   return std::array{"taylor", "shifted", "spectral", "limit", "hops"};
 }
@@ -39,7 +39,7 @@ inline constexpr Index max_heat_terms = 4096;
 
 /// How the times of the bundles start: all at t, uniform in t ± ½, or at t/B, 2t/B, …, t.
 enum class HeatStart : std::uint8_t { equal, spread, range };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HeatStart) { return std::array{"equal", "spread", "range"}; }
 
 /// See the file comment.
@@ -49,7 +49,7 @@ struct HeatOptions {
   bool self_loops = false;  ///< A + I in place of A
   Index terms = 8;          ///< K: the degree of a series, or the number of eigenpairs, at most n
   double time = 1;          ///< t, where it is not learned, and where it starts
-  bool learned = true;      ///< is there a time for every bundle among the parameters?
+  bool learned = true;      ///< do the parameters have a time for every bundle?
   HeatStart start = HeatStart::equal;
 
   /// Does the time matter?
@@ -60,7 +60,7 @@ struct HeatOptions {
   [[nodiscard]] constexpr bool is_polynomial() const noexcept {
     return expansion != HeatExpansion::spectral && expansion != HeatExpansion::limit;
   }
-  /// Of a sum of powers: the highest power.
+  /// The highest power of a sum of powers.
   [[nodiscard]] constexpr Index degree() const noexcept {
     return expansion == HeatExpansion::hops ? hop_powers.back() : terms;
   }

@@ -3,7 +3,7 @@
 ///
 /// 𝓛 = I − D^{-1/2} A D^{-1/2} is symmetric, in = out = V. I − D^{-1} A has the same eigenvalues and out = D^{-1/2} V,
 /// in = D^{1/2} V; D is 1 at nodes without neighbours. Computed in double. On a part of a graph they are the whole's, which one part
-/// gathers and decomposes: every part has the rows of its owned nodes.
+/// gathers and decomposes: every part has the rows of its owned nodes. Source: math: "Heat on a flat bundle".
 #pragma once
 
 #include "sheafnn/core/eigen.hpp"
@@ -82,7 +82,7 @@ template <class T>
     if (failure) std::rethrow_exception(failure);
     throw std::runtime_error("smallest eigenpairs: no convergence on the part that owns node 0");
   }
-  // Sums of one number and zeros are exact.
+  // Sums of one value and zeros are exact.
   part.sum(std::span<double>(r.values.data(), static_cast<std::size_t>(count)), {});
   r.vectors.resize(static_cast<Index>(own.size()), count);
   Eigen::VectorXd column(n);

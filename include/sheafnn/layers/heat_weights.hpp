@@ -1,5 +1,6 @@
 /// \file
 /// The learned weights of a heat operator (heat_operator.hpp): a time for every bundle, or how it mixes powers of Â.
+/// Source: math: "Heat on a flat bundle" (9.4).
 ///
 /// Unchecked: as for other weights (weights.hpp).
 #pragma once
@@ -36,10 +37,10 @@ namespace sheafnn::layers {
 /// \tparam T  const S, S or ParameterSlot
 template <class T>
 struct HeatWeights {
-  WeightVector<T> time;  ///< B numbers, of which negative ones count as 0; empty where the time is not learned
+  WeightVector<T> time;  ///< B values, of which negative values count as 0; empty where the time is not learned
   WeightMatrix<T> hops;  ///< a, B × powers; empty without hops
 
-  /// \param number  of the layer
+  /// \param number  index of the layer
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const HeatOptions& options, Index bundles, Index number) {
     if (options.timed() && options.learned) {
       list.vector(time, detail::concat("time.", number), {bundles}, detail::heat_times(options));

@@ -244,7 +244,7 @@ void HypergraphLayer<Family, S>::begin_backward(const Sheaf& sheaf, const S* out
   }
 }
 
-/// Ȳ at node v, in the place of Z̄, and the derivatives of its maps, D̃_v and S_v.
+/// Ȳ at node v, in place of Z̄, and the derivatives of its maps, D̃_v and S_v.
 template <RestrictionMapFamily Family, class S>
 void HypergraphLayer<Family, S>::node_backward(const Sheaf& sheaf, Gradient& gradient,
                                                HypergraphScratch<S>& scratch, Index v) const {

@@ -20,7 +20,7 @@ enum class HypergraphLaplacian : std::uint8_t {
   published,  ///< the matrix formula of the paper, with scalar degrees and the identity on scaled features
   nonlinear   ///< the graph Laplacian of each hyperedge's most discrepant pair (SheafHyperGCN)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphLaplacian) {
   return std::array{"linear", "published", "nonlinear"};
 }
@@ -30,15 +30,15 @@ enum class HypergraphUpdate : std::uint8_t {
   plain,    ///< X' = ELU(Y − ΔY + b), in the last layer without ELU, as published
   residual  ///< X' = (1 + tanh ε) ∘ X − ELU(ΔY + b), as the layers of networks on graphs
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphUpdate) { return std::array{"plain", "residual"}; }
 
 /// What the sheaf learner reads of the embeddings (d × f per node) of a node and a hyperedge.
 enum class HypergraphLearner : std::uint8_t {
-  concatenation,  ///< all coordinates, 2h numbers
-  averaged        ///< the means over the d stalk coordinates, 2f numbers, as published
+  concatenation,  ///< all coordinates, 2h values
+  averaged        ///< the means over the d stalk coordinates, 2f values, as published
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HypergraphLearner) { return std::array{"concatenation", "averaged"}; }
 
 /// What a learner of this kind reads: the mean is a sum whose weights have the factor 1/d. Takes any kind.
@@ -52,7 +52,7 @@ struct HypergraphSetting {
   HypergraphUpdate update = HypergraphUpdate::plain;
   bool mediators = false;  ///< of the non-linear Laplacian
   std::span<const double> projection =
-      {};                          ///< r of the non-linear Laplacian, f numbers; empty: norms of all entries
+      {};                          ///< r of the non-linear Laplacian, f values; empty: norms of all entries
   bool left = true, right = true;  ///< A, B
   bool bias = true;                ///< b
   bool last = false;               ///< the last layer, which ends without ELU if the update is plain

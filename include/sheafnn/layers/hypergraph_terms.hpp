@@ -35,8 +35,8 @@
 
 namespace sheafnn::layers {
 
-/// The terms of one layer. Unchecked: numbers of pairs and nodes, sizes of arrays, that sheaves are of the hypergraph, and
-/// that r has f numbers.
+/// The terms of one layer. Unchecked: indices of pairs and nodes, sizes of arrays, that sheaves are of the hypergraph, and
+/// that r has f values.
 template <RestrictionMapFamily Family, class S>
 class HypergraphTerms {
  public:
@@ -218,7 +218,7 @@ class HypergraphTerms {
     }
   }
   /// The first two of `size` members, in the order of (lower, higher), whose candidates have the largest distance; −1 of
-  /// fewer than two. \param candidate  candidate(k) has the numbers of member k
+  /// fewer than two. \param candidate  candidate(k) has the values of member k
   template <class Candidate>
   [[nodiscard]] std::array<Index, 2> most_discrepant(Index size, const Candidate& candidate) const {
     if (size < 2) return {-1, -1};
@@ -237,7 +237,7 @@ class HypergraphTerms {
   }
   /// Gives every member of hyperedge e that is here its term.
   ///
-  /// \param ends    numbers of p and q, or −1 of fewer than two members
+  /// \param ends    indices of p and q, or −1 for fewer than two members
   /// \param number  number(pair) is comparable with them
   template <class Number>
   void set_terms(Index e, const std::array<Index, 2>& ends, const Number& number) {
@@ -308,7 +308,7 @@ class HypergraphTerms {
   Buffer<std::int32_t> end_, slot_;  ///< of the non-linear one
   Buffer<S> candidate_;              ///< F x of the members of a hyperedge, per chunk of hyperedges
   Buffer<S> member_;                 ///< on a part: F x of the members of cut hyperedges
-  Buffer<double> selected_;          ///< on a part: numbers of p and q in the whole, of every cut hyperedge
+  Buffer<double> selected_;          ///< on a part: indices of p and q in the whole, of every cut hyperedge
 };
 
 }  // namespace sheafnn::layers

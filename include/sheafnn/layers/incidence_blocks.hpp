@@ -18,7 +18,7 @@
 
 namespace sheafnn::layers {
 
-/// Numbers of every lane. The last block is filled up with copies of the last pair. Unchecked: numbers of blocks, and that
+/// The pairs in every lane. The last block is padded with copies of the last pair. Unchecked: indices of blocks, and that
 /// sides are 0 or 1.
 template <class S>
 class IncidenceBlocks {
@@ -57,7 +57,7 @@ class IncidenceBlocks {
   [[nodiscard]] int count(Index block, int side) const noexcept {
     return static_cast<int>(std::clamp<Index>(own_pairs_ - first(block, side), 0, width));
   }
-  /// Numbers of the pairs, their nodes and their hyperedges.
+  /// Indices of the pairs, their nodes and their hyperedges.
   [[nodiscard]] const std::int32_t* arcs(Index block, int side) const noexcept {
     return pair_.data() + first(block, side);
   }
@@ -67,7 +67,7 @@ class IncidenceBlocks {
   [[nodiscard]] const std::int32_t* hyperedges(Index block, int side) const noexcept {
     return hyperedge_.data() + first(block, side);
   }
-  /// Writes the addresses of the noise: the numbers of the pairs in the whole hypergraph.
+  /// Writes the addresses of the noise: the indices of the pairs in the whole hypergraph.
   void noise_addresses(Index block, int side, std::uint32_t* out) const noexcept {
     if (address_.empty()) {
       std::copy_n(arcs(block, side), width, out);
@@ -89,7 +89,7 @@ class IncidenceBlocks {
  private:
   Index own_pairs_ = 0, pair_count_ = 0, block_count_ = 0;  ///< pairs that are here, and pairs of the whole
   Buffer<std::int32_t> pair_, node_, hyperedge_;
-  Buffer<std::uint32_t> address_;  ///< on a part: numbers of the pairs in the whole
+  Buffer<std::uint32_t> address_;  ///< on a part: indices of the pairs in the whole
 };
 
 }  // namespace sheafnn::layers

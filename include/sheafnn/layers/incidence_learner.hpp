@@ -27,7 +27,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes of one learner on one hypergraph. Unchecked: numbers of blocks, that sides are 0 or 1, and that
+/// Buffers and passes of one learner on one hypergraph. Unchecked: indices of blocks, that sides are 0 or 1, and that
 /// `blocks` are the hypergraph's.
 template <class S>
 class IncidenceLearner {
@@ -56,7 +56,7 @@ class IncidenceLearner {
   IncidenceLearner(const Hypergraph&, const IncidenceBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
-  /// Raw outputs, lanes-innermost: outputs() numbers per pair.
+  /// Raw outputs, lanes-innermost: outputs() values per pair.
   [[nodiscard]] const S* raw(Index block, int side) const noexcept {
     return raw_.data() + lane_offset(block, side);
   }
@@ -159,7 +159,7 @@ class IncidenceLearner {
                                [&](int lane) { return of_pair_.data() + (first + lane) * half_ + column; });
     }
   }
-  /// projection_ becomes its own derivative, its second half right behind the outputs of the first.
+  /// projection_ becomes its own derivative, its second half directly after the outputs of the first.
   void gather(Execution execution) {
     parallel_for(execution, hypergraph_->hyperedge_count(), 16, [&](Index begin, Index end) {
       for (Index e = begin; e < end; ++e) {

@@ -38,7 +38,7 @@ struct IncidenceSheafGradient {
   Buffer<S> weight_bar;  ///< of edge weights: none
 };
 
-/// Maps of one sheaf. Unchecked: numbers of nodes, pairs and blocks, and that `blocks` and gradients are of the hypergraph.
+/// Maps of one sheaf. Unchecked: indices of nodes, pairs and blocks, and that `blocks` and gradients are of the hypergraph.
 template <RestrictionMapFamily Family, class S>
 class IncidenceSheaf {
   static_assert(is_learned<Family>, "a sheaf over a hypergraph needs a family with maps");
@@ -152,7 +152,7 @@ class IncidenceStack {
     for (Index s = 0; s < count; ++s) sheaves_.emplace_back(hypergraph, blocks, laplacian);
   }
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
-  /// Unchecked: the number of the sheaf.
+  /// Unchecked: the index of the sheaf.
   [[nodiscard]] IncidenceSheaf<Family, S>& operator[](Index s) noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
   }

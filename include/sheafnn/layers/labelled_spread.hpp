@@ -13,7 +13,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph. Unchecked: numbers of blocks and sides, and that labels belong to the blocks' edges.
+/// Buffers and passes on one graph. Unchecked: indices of blocks and sides, and that labels belong to the blocks' edges.
 template <class S>
 class LabelledSpread {
  public:
@@ -60,7 +60,7 @@ class LabelledSpread {
   }
 
  private:
-  /// use(block, lane, label) for all lanes; those behind the last edge have its label.
+  /// use(block, lane, label) for all lanes; lanes after the last edge have its label.
   template <class Use>
   void for_edges(const Use& use) const {
     for (Index block = 0; block < blocks_->block_count(); ++block) {

@@ -1,5 +1,5 @@
 /// \file
-/// LaplacianLayer: a layer from its equation at a number, X' = φ(X̃, Δ X̃, X_1; θ) with X̃ = dropout(X), or of mixed features
+/// LaplacianLayer: a layer from its equation at one value, X' = φ(X̃, Δ X̃, X_1; θ) with X̃ = dropout(X), or of mixed features
 /// Y = (I ⊗ A) X̃ Bᵀ, X' = φ(X, Y, Δ Y, X_{l−1}, b; θ). The equation is written once (kernels/layer_equation.hpp). This is the
 /// layer on the CPU; batches and devices run the same equation (batch/laplacian_layer.hpp). Math: "Diffusion in three steps"
 /// (3.15) for Δ.
@@ -25,13 +25,13 @@
 
 namespace sheafnn::layers {
 
-/// The weights of an equation: A, B and b where it mixes, then d' numbers for each of its own. \tparam T const S, S or ParameterSlot
+/// The weights of an equation: A, B and b where it mixes, then d' values for each of its own. \tparam T const S, S or ParameterSlot
 template <template <class> class Equation>
 struct EquationWeights {
   template <class T>
   struct Views : BiasedWeights<T> {
     static constexpr bool mixes = kernels::mixes<Equation<float>>, has_bias = kernels::has_bias<Equation<float>>;
-    /// In the order of the equation's declaration.
+    /// The weights in the order of the equation's declaration.
     std::array<WeightVector<T>, static_cast<std::size_t>(kernels::weight_count<Equation<float>>)> of;
 
     /// Unchecked: the number of coordinates, a model's.
@@ -50,7 +50,7 @@ struct EquationWeights {
     }
   };
 };
-/// With ε.
+/// The equation of layers with ε.
 template <>
 struct EquationWeights<kernels::DiffusionEnd> {
   template <class T>
@@ -143,7 +143,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     end_backward(call, rates);
     add_sums(rates);
     step_.end_backward(call, through);
-    if (rows_ != nullptr) rows_->owner = nullptr;  // `through` may be in the place of Y
+    if (rows_ != nullptr) rows_->owner = nullptr;  // `through` may be in place of Y
     if constexpr (mixes && !with_mixed) {
       mixing_.backward(call.execution, mixing_of(weights_), detail::unit_gain<S>.data(), through, x_bar,
                        mixing_of(weights_bar_));
@@ -198,7 +198,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
       return weights.epsilon;
     }
   }
-  /// What the equation reads at number `in` of the features.
+  /// What the equation reads at element `in` of the features.
   template <class Tile, class T>
   [[nodiscard]] SHEAFNN_INLINE LayerValues<T> values(const Tile& c, const T& z, Index in) const {
     LayerValues<T> r;
@@ -214,7 +214,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     return r;
   }
 
-  /// From output_bar to r̄ = S z̄, S̄_u, sums for the rates and b, X̄_1 and X̄_before. In x_bar is then the derivative of
+  /// Computes from output_bar: r̄ = S z̄, S̄_u, sums for the rates and b, X̄_1 and X̄_before. x_bar then holds the derivative of
   /// what the equation has as x or Y.
   void end_backward(const LayerBackwardCall<Family, S>& call, const Rates& rates) {
     const Index d = diffusion_->coordinates;

@@ -8,7 +8,7 @@
 ///     L̄_uv = S_u C_uv S_v,   D̄_u = S_u Δ̄_uu S_u,   S̄_u = Σ_v C_uv S_v L_uvᵀ + Δ̄_uu S_u D_u + D_u S_u Δ̄_uu
 ///
 /// (math: "Polynomial filters"). After the learned coordinates come the coordinates of the fixed filters, whose blocks
-/// are numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
+/// are scalars: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
 ///
 /// On a part of a graph SheafBlocks::fetch_scales() gives S_v of the halo's nodes, and Δ̄_vu belongs to the other part.
 /// So C_uv is the share of the own arc, S̄_v the share of the own arcs which enter v.
@@ -27,7 +27,7 @@
 
 namespace sheafnn::detail {
 
-/// A block of Size numbers: c times the identity (1), a diagonal (D) or dense, column by column (D²). Products with the
+/// A block of Size values: c times the identity (1), a diagonal (D) or dense, column by column (D²). Products with the
 /// symmetric S of size Scale, from the left and from the right.
 template <int D, int Scale, int Size, class P>
 SHEAFNN_INLINE void scaled_left(const P* s, const P* a, P* out) {
@@ -91,7 +91,7 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   static constexpr int D = Family::stalk_dimension;
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
-  /// Numbers from one arc's block to the next, and from one node's.
+  /// Distances between the blocks of two arcs and of two nodes, in values.
   static constexpr int arc_stride = Sizes::transport <= 4 ? to_quads(Sizes::transport) : Sizes::transport;
   static constexpr int node_stride = Sizes::gram;
 
@@ -100,19 +100,19 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   LaplacianRows(const Graph& graph, const DiffusionShape<S>& shape);
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
-  /// The fixed filters' numbers: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node, or without the ones.
+  /// The fixed filters' entries: 1/√((deg u + 1)(deg v + 1)) of an arc, deg u/(deg u + 1) of a node, or without the ones.
   [[nodiscard]] const S* arc_weight() const noexcept { return arc_weight_.data(); }
   [[nodiscard]] const S* node_weight() const noexcept { return node_weight_.data(); }
 
-  /// Has it been made for a graph?
+  /// Does it belong to a graph?
   [[nodiscard]] bool is_built() const noexcept { return graph_ != nullptr; }
 
-  /// From the sheaf's L and S to the blocks of Δ. \throws std::invalid_argument  a sheaf over another graph
+  /// Computes the blocks of Δ from the sheaf's L and S. \throws std::invalid_argument  a sheaf over another graph
   void build(Execution execution, const SheafBlocks<Family, S>& sheaf, LaplacianBlocks<S>& blocks) const;
 
   /// Computes the derivatives of the sheaf's blocks from the derivatives of the blocks of Δ.
   ///
-  /// \param parts       bar.arc and bar.node have so many parts, which are added up
+  /// \param parts       bar.arc and bar.node have this many parts, which are added up
   /// \param bar         derivative of the transposed Δ_vu per arc u→v, and of the transposed Δ_uu per node; overwritten
   /// \param accumulate  add to `gradient` instead of overwriting it
   void backward(Execution execution, const SheafBlocks<Family, S>& sheaf, Index parts, LaplacianBlocks<S>& bar,
@@ -209,7 +209,7 @@ void LaplacianRows<Family, S>::backward(Execution execution, const SheafBlocks<F
       std::fill_n(bar.arc.data() + i * arc_part + first * arc_stride, arc_part - first * arc_stride, S(0));
     }
   }
-  const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` numbers of each of `count` rows
+  const auto add_to = [&](const P* numbers, int count, S* out) {  // `gram` entries of each of `count` rows
     P sum[gram];
     for (int k = 0; k < gram; ++k) sum[k] = numbers[k];
     if (accumulate) {

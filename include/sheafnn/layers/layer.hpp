@@ -35,7 +35,7 @@ namespace sheafnn::layers {
 enum class MixedFeatures { compute, compute_and_keep, reuse };
 
 /// W = S Y and Y, which the backward pass of a layer reads. Layers of one stack write them to the same memory; a layer whose
-/// numbers were overwritten computes them again.
+/// values were overwritten computes them again.
 template <class S>
 struct SharedRows {
   /// Unchecked: the same size in all calls.
@@ -45,7 +45,7 @@ struct SharedRows {
     }
   }
   Buffer<S> scaled, mixed;      ///< W and Y, n × d' × f
-  /// The layer whose numbers they are: its forward() sets it. Networks set null before forward() and after backward() of every
+  /// The layer whose values they hold: its forward() sets it. Networks set null before forward() and after backward() of every
   /// layer, since others write to them.
   const void* owner = nullptr;
 };
@@ -82,8 +82,8 @@ struct LayerBackwardCall {
       output_bar;                 ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
   FeatureView<S> x_bar;           ///< derivative of x, overwritten
   FeatureView<S> first_bar = {};  ///< derivative of X_1; only layers that read X_1 add to it
-  /// Of the shape of x, overwritten. The first may be output_bar, and `mixed` of the forward pass's rows. The second may be empty
-  /// where reads().work is false; then a forward pass has one backward pass.
+  /// Working memory of the shape of x, overwritten. The first may be output_bar, and `mixed` of the forward pass's rows. The
+  /// second may be empty if reads().work is false; then a forward pass has one backward pass.
   FeatureView<S> scratch[2] = {};
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to
@@ -98,7 +98,7 @@ struct LayerReads {
   bool before = false;    ///< X_{l−1}
   bool maps = false;      ///< the map of every arc, SheafBlocks::arc_map()
   bool blocks = true;     ///< blocks of the Laplacian
-  Index scores = 0;       ///< numbers of noise for every arc and every node, of layers that draw something
+  Index scores = 0;       ///< values of noise per arc and per node, of layers that draw something
   bool own_arcs = false;  ///< on a part of a graph, cut edges have derivatives through the part's own arcs alone
   bool work = true;       ///< scratch[1] of backward passes; layers without it take W and Y to LayerCall::rows
 
@@ -137,7 +137,7 @@ class Layer {
   /// The mask of the dropout of X_l.
   [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
   [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }
-  /// Points the weights, and their derivatives, at the numbers of a network.
+  /// Points the weights, and their derivatives, at the parameters of a network.
   virtual void declare(ParameterList<const S>& list) = 0;
   virtual void declare(ParameterList<S>& list) = 0;
 

@@ -1,6 +1,6 @@
 /// \file
-/// LayerForm: which equation the layers of a network have, and AttentionOptions and DirectedOptions, what attention layers and
-/// directed layers have besides. Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves"
+/// LayerForm: which equation the layers of a network have. AttentionOptions and DirectedOptions: the additional options of
+/// attention layers and directed layers. Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves"
 /// (3.50), "Directed sheaves" (3.54).
 #pragma once
 
@@ -24,7 +24,7 @@ enum class LayerForm {
   copresheaf,   ///< X' = X + ELU((I ⊗ A) m Bᵀ + b), m the mean of the neighbours' ρ X
   directed  ///< X' = (1 + tanh ε) ∘ X − act(Δ Y), X complex, Δ with a phase for the direction of every arc
 };
-/// Their texts, in the order of the enumeration.
+/// Their names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(LayerForm) {
   return std::array{"diffusion", "convolution", "wave", "attention", "copresheaf", "directed"};
 }
@@ -38,7 +38,7 @@ SHEAFNN_NOINLINE inline void require_no_filters(Index filters, LayerForm form) {
   require(filters == 0, "fixed filters", filters,
           sheafnn::detail::concat("the layer ", to_string(form), " has none"));
 }
-/// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, or no form, as in
+/// Values per feature: 2 for complex features, the real part and the imaginary part. Takes any form, or no form, as in
 /// networks without layers.
 [[nodiscard]] constexpr Index parts_of(std::optional<LayerForm> form) {
   return form == LayerForm::directed ? 2 : 1;
@@ -98,7 +98,7 @@ void for_each_option(const Visit& visit, Options&... options) {
 /// Options of directed layers. Source: math: "Directed sheaves" (3.54); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
 struct DirectedOptions {
   double charge = 0.25;  ///< q: an arc along its direction has the phase 2πq, against it −2πq
-  /// Of layers; encoders have its real form.
+  /// The activation of layers; encoders have its real form.
   ComplexActivation activation = ComplexActivation::complex_relu;
   bool imaginary_weights = false;  ///< A and B of the imaginary part are weights of its own
   bool imaginary_start = true;     ///< X_1 = (1 + i) H, otherwise H

@@ -21,8 +21,8 @@
 
 namespace sheafnn::detail {
 
-/// Calls body.template operator()<Packs>() with the number of packs in a row. It is a constant where packs fill the row and the
-/// number is a usual one, otherwise 0.
+/// Calls body.template operator()<Packs>() with the number of packs in a row. It is a constant if packs fill the row and the
+/// number is a common one, otherwise 0.
 template <class S, class Body>
 SHEAFNN_INLINE void with_packs(Index width, const Body& body) {
   constexpr Index W = row_lanes<S>;
@@ -68,7 +68,7 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
   for (int k = 0; k < Count; ++k) sum[k] += reduce_add(total[k]);
 }
 
-/// Mean of a row and 1/√(var + ε). The mean is computed from the differences to the first number, which are as small as
+/// Mean of a row and 1/√(var + ε). The mean is computed from the differences to the first value, which are as small as
 /// the spread. A row of equal numbers therefore has x̂ = 0, however large they are.
 template <class S>
 using RowMoments = kernels::Moments<S>;
@@ -90,7 +90,7 @@ template <int Packs, class S>
 }
 
 /// row_moments() of four rows of Packs packs, which follow each other. A row's chain of additions, root and division takes longer than
-/// its share of the arithmetic: four of them run side by side. The numbers are the same.
+/// its share of the arithmetic: four of them run side by side. The results are the same.
 template <int Packs, class S>
 SHEAFNN_INLINE void four_row_moments(const S* x, double epsilon, RowMoments<S>* out) {
   using P = Pack<S, row_lanes<S>>;
@@ -124,7 +124,7 @@ SHEAFNN_INLINE void four_row_moments(const S* x, double epsilon, RowMoments<S>* 
 
 namespace sheafnn::layers {
 
-/// Buffers of a normalisation of at most `rows` rows of `width` numbers.
+/// Buffers of a normalisation of at most `rows` rows of `width` values.
 template <class S>
 class LayerNorm {
  public:
@@ -168,7 +168,7 @@ class LayerNorm {
   /// not null
   void forward_rows(const NormWeights<const S>& weights, Index count, const S* x, S* y,
                     detail::RowMoments<S>* moments = nullptr) const;
-  /// x̄, which may be ȳ. partial += the share of these rows in the derivatives of w and b, partial_size() numbers.
+  /// x̄, which may be ȳ. partial += the share of these rows in the derivatives of w and b, partial_size() values.
   /// Unchecked: the sizes of arrays and weights.
   /// \param moments  of forward_rows()
   void backward_rows(const NormWeights<const S>& weights, Index count, const S* x,

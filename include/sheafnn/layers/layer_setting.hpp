@@ -1,5 +1,5 @@
 /// \file
-/// LayerSetting: what the layers of a network are made from, beside their graph and the shape of its features.
+/// LayerSetting: what the layers of a network are made from, besides their graph and the shape of its features.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -37,12 +37,12 @@ struct LayerSetting {
   FilterTerms terms = FilterTerms::keep;
   Index number = 0;       ///< l, from 0
   Index coordinates = 0;  ///< d'
-  Index channels = 0;     ///< f; complex ones have two numbers each
+  Index channels = 0;     ///< f; complex channels have two values each
   LayerForm form = LayerForm::diffusion;
   AttentionOptions attention = {};
   DirectedOptions directed = {};
 
-  /// Numbers of a node.
+  /// Values per node.
   [[nodiscard]] Index row() const noexcept { return coordinates * channels * parts_of(form); }
 };
 

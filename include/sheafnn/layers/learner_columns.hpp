@@ -1,8 +1,8 @@
 /// \file
-/// LearnerColumns: which columns of a sheaf learner's first layer multiply which numbers of the ends [Z_u ‖ Z_v] of an arc.
+/// LearnerColumns: which columns of a sheaf learner's first layer multiply which entries of the ends [Z_u ‖ Z_v] of an arc.
 /// Coordinates of complex features have f real parts, then f imaginary parts (math: "Directed sheaves" (3.53)).
 ///
-/// Unchecked: numbers of columns and of the ends.
+/// Unchecked: indices of columns and of the ends.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -10,7 +10,7 @@
 
 namespace sheafnn::layers {
 
-/// \tparam Number  of sizes: what an Index can be divided by
+/// \tparam Number  type of sizes: what an Index can be divided by
 template <class Number>
 struct LearnerColumns {
   int parts = 1;           ///< of a feature
@@ -27,16 +27,16 @@ struct LearnerColumns {
         part_inputs(of.inputs / of.parts),
         part_channels(of.channels / of.parts) {}
 
-  /// Is column i of number i?
+  /// Does every column i multiply entry i?
   [[nodiscard]] SHEAFNN_HD bool plain(LearnerInput input) const {
     return input == LearnerInput::concatenation && parts == 1;
   }
-  /// Of number i of [Z_u ‖ Z_v].
+  /// The column that multiplies entry i of [Z_u ‖ Z_v].
   [[nodiscard]] SHEAFNN_HD Index column(LearnerInput input, Index i) const {
     if (plain(input)) return i;
     const Index side = i / inputs, own = i % inputs, f = part_channels;
     const Index part = own % channels / part_channels, channel = own % part_channels;
-    const Index real = side * part_inputs + own / channels * f + channel;  // its number in its part of both ends
+    const Index real = side * part_inputs + own / channels * f + channel;  // its index in its part of both ends
     switch (input) {
       case LearnerInput::summed:
         return (2 * part + side) * f + channel;
@@ -46,7 +46,7 @@ struct LearnerColumns {
         return 2 * part * part_inputs + real;
     }
   }
-  /// The numbers of [Z_u ‖ Z_v] that a column multiplies.
+  /// The entries of [Z_u ‖ Z_v] that a column multiplies.
   class Numbers {
    public:
     SHEAFNN_HD Numbers(const LearnerColumns& of, LearnerInput input, Index column) : of_(&of), first_(column) {

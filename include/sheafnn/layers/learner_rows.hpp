@@ -1,7 +1,7 @@
 /// \file
 /// LearnerRows: derivatives of the outputs of a sheaf learner's first layer, a row for every edge, and their sums at nodes.
-/// A row has the numbers of the arc u→v (u < v), then of its reverse, filled up to a multiple of four. Derivatives of the logits
-/// of edge weights stand elsewhere, two for every edge.
+/// A row has the values of the arc u→v (u < v), then of its reverse, filled up to a multiple of four. Derivatives of the logits
+/// of edge weights are stored separately, two for every edge.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ void arc_dense_backward(const S* weight, Index inputs, Index outputs, const S* i
 
 namespace sheafnn::layers {
 
-/// Rows of one learner on one graph, in memory that has numbers() for every edge or more. Unchecked: numbers of blocks and nodes,
+/// Rows of one learner on one graph, in memory that has numbers() for every edge or more. Unchecked: indices of blocks and nodes,
 /// and that the memory is large enough.
 template <class S>
 class LearnerRows {
@@ -63,7 +63,7 @@ class LearnerRows {
         half_(detail::to_quads(static_cast<int>(2 * first_)) / 2),
         logits_(of.edge_weights) {}
 
-  /// Numbers of a row.
+  /// Values per row.
   [[nodiscard]] Index numbers() const noexcept { return 2 * half_; }
 
   /// Writes the rows of `count` edges of a block. \param bars  lanes-innermost, both sides; not in the memory
@@ -78,7 +78,7 @@ class LearnerRows {
       detail::lanes_to_rows<4>(bar, count, [&](int lane) { return out + lane * numbers() + k; });
     }
   }
-  /// Sums over the arcs of node u: first the numbers and logits of the arcs, then the numbers and logits of their reverse arcs.
+  /// Sums over the arcs of node u: first the values and logits of the arcs, then the values and logits of their reverse arcs.
   ///
   /// \param logits  two for every edge; not read without edge weights
   /// \param out     twice the outputs of the first layer
@@ -134,7 +134,7 @@ class LearnerRows {
     }
   }
 
-  Index first_ = 0, half_ = 0;  ///< numbers of an arc; place of the second arc's
+  Index first_ = 0, half_ = 0;  ///< values per arc; position of the second arc's
   bool logits_ = false;         ///< has the learner edge weights?
 };
 

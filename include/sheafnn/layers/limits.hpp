@@ -20,11 +20,11 @@ inline constexpr Index max_learner_layers = 8;
 
 namespace sheafnn::detail {
 
-/// Numbers of an array on the stack for rows of intermediate results.
+/// Length of an array on the stack for rows of intermediate results.
 inline constexpr Index row_scratch = 2 * max_coordinates * max_channels;
 /// Most inputs, hidden units and outputs of a learner: rows of a pair of them fit there.
 inline constexpr Index max_learner_size = row_scratch / 2;
-/// How many rows of `width` numbers fit into such an array, 1 … most. The number is a multiple of eight if eight rows
+/// How many rows of `width` values fit into such an array, 1 … most. The number is a multiple of eight if eight rows
 /// fit. A width below 1 counts as 1. Unchecked: most is at least 1, width at most row_scratch.
 [[nodiscard]] constexpr Index scratch_rows(Index width, Index most) noexcept {
   const Index fit = row_scratch / std::max<Index>(1, width);

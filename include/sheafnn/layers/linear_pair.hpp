@@ -20,13 +20,13 @@ template <class T>
 using LinearPairWeights = std::array<LinearWeights<T>, 2>;
 
 /// Holds the weights of a pass in the order that its products read. Unchecked: in what works on groups of rows, their
-/// numbers and the sizes of arrays.
+/// indices and the sizes of arrays.
 template <class S>
 class LinearPair {
  public:
   LinearPair() = default;
   /// \param inputs, outputs  of each layer: i and o
-  /// \param shared           do both read the same X? Then its rows have i numbers, otherwise 2i
+  /// \param shared           do both read the same X? Then its rows have i values, otherwise 2i
   LinearPair(Index inputs, Index outputs, bool shared)
       : inputs_(inputs),
         outputs_(outputs),
@@ -71,7 +71,7 @@ class LinearPair {
     }
   }
 
-  /// Numbers of the sums that weight_rows() adds to.
+  /// Number of sums that weight_rows() adds to.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * outputs_ * (inputs_ + 1); }
   /// partial += the share of these rows in the derivatives of weights and biases.
   void weight_rows(Index count, const S* x, Index x_stride, const S* bar, S* partial) const {

@@ -1,5 +1,5 @@
 /// \file
-/// MaskedLayer: another layer, behind which coordinates that a node's stalk does not have are 0.
+/// MaskedLayer: another layer whose output is 0 in the coordinates that a node's stalk does not have.
 #pragma once
 
 #include <memory>

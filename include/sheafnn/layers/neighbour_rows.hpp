@@ -1,5 +1,5 @@
 /// \file
-/// The walk over the rows of a node's neighbours, with the rows of arcs a few places on asked for meanwhile.
+/// A loop over the rows of a node's neighbours that prefetches the rows of the next few arcs.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace sheafnn::detail {
 ///
 /// Unchecked: node numbers, and the size of the array.
 ///
-/// \tparam Numbers  of a row that are read
+/// \tparam Numbers  length of the part of a row that is read
 /// \param nodes     of the lists
 /// \param rows      the first row; rows are `stride` apart
 template <Index Numbers, class S, class Body>

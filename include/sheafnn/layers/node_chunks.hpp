@@ -28,7 +28,7 @@ void for_row_groups(Execution execution, Index rows, const Body& body) {
 
 namespace sheafnn::layers {
 
-/// Sums over nodes in a fixed partition, so that they do not depend on the number of threads. Unchecked: numbers of
+/// Sums over nodes in a fixed partition, so that they do not depend on the number of threads. Unchecked: indices of
 /// chunks.
 struct NodeChunks {
   Index nodes = 0;

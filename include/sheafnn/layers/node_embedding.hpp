@@ -21,7 +21,7 @@ class NodeEmbedding {
  public:
   /// `input` must outlive the embedding. Unchecked: that the graph has its nodes.
   ///
-  /// \param second_layer  is there a second layer?
+  /// \param second_layer  does the encoder have a second layer?
   NodeEmbedding(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options, bool second_layer);
 
   /// Valid after forward().

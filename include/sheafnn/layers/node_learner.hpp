@@ -1,6 +1,6 @@
 /// \file
 /// NodeLearnerPair: two learners of node maps side by side, one of the maps T of a cooperative sheaf and one of S. Each
-/// takes the features of the nodes, n × h, to the o numbers that the map of a node is made of:
+/// takes the features of the nodes, n × h, to the o values that the map of a node is made of:
 ///
 ///   - mlp: ReLU(X W₁ + b₁) W₂ + b₂;
 ///   - sage: convolutions with the mean over neighbours (sage_pair.hpp), between them GlobalNorm and ReLU;
@@ -35,7 +35,7 @@
 namespace sheafnn::layers {
 
 /// The learners of a pair on one graph. Rows of results are [row of T | row of S]. Unchecked: in functions on groups
-/// of rows, row numbers, round numbers and the sizes of arrays.
+/// of rows, indices of rows and rounds, and the sizes of arrays.
 template <class S>
 class NodeLearnerPair {
  public:
@@ -80,11 +80,11 @@ class NodeLearnerPair {
     dropouts_.resize(masks_.size());
   }
 
-  /// The learners' numbers, n × 2o, after the last round.
+  /// The learners' predictions, n × 2o, after the last round.
   [[nodiscard]] MatrixView<const S> raw() const noexcept {
     return {raw_.data(), chunks_.nodes, 2 * options_.outputs};
   }
-  /// For their derivative, of the same shape; shared with other pairs.
+  /// Memory for their derivative, of the same shape; shared with other pairs.
   [[nodiscard]] MatrixView<S> raw_bar() noexcept {
     return {work_->raw_bar.data(), chunks_.nodes, 2 * options_.outputs};
   }
@@ -164,10 +164,10 @@ class NodeLearnerPair {
     for_norms(r / 2, [](GlobalNorm<S>& norm, Index) { norm.finish_statistics(); });
   }
 
-  /// Of a backward pass, which starts from raw_bar(). Round 0 is called before raw_bar() of the neighbours is complete: only
-  /// mlp works in it.
+  /// The rounds of a backward pass, which starts from raw_bar(). Round 0 is called before raw_bar() of the neighbours is
+  /// complete, so only mlp works in it.
   [[nodiscard]] Index backward_rounds() const noexcept { return rounds(); }
-  /// Numbers of the sums of a chunk.
+  /// Number of sums of a chunk.
   [[nodiscard]] Index partial_size() const noexcept {
     return convolutions_.empty() ? hidden_.partial_size() + output_.partial_size()
                                  : partial_of(convolutions_.size());
@@ -180,7 +180,7 @@ class NodeLearnerPair {
   /// Backward round r at a group of nodes of a chunk; the last one adds to x_bar, or overwrites it.
   ///
   /// \param x, x_bar  the rows of these nodes, one after the other
-  /// \param partial   partial_size() numbers of the chunk: the share in the derivatives of the weights is added
+  /// \param partial   partial_size() values of the chunk: the share in the derivatives of the weights is added
   void backward_rows(Index r, Index chunk, Index first, Index count, const S* x, S* x_bar, bool accumulate,
                      S* partial) {
     if (convolutions_.empty()) {
@@ -271,7 +271,7 @@ class NodeLearnerPair {
       }
     }
   }
-  /// Numbers of a row between two layers.
+  /// Values per row between two layers.
   [[nodiscard]] Index row() const noexcept { return 2 * options_.width; }
   [[nodiscard]] bool is_last(Index k) const noexcept { return k + 1 == static_cast<Index>(convolutions_.size()); }
   /// Z of convolution k. After the backward pass, Z of a projected convolution holds the derivative of the input of the

@@ -15,7 +15,7 @@ namespace sheafnn::layers {
 
 /// Which learner: see node_learner.hpp.
 enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(NodeLearnerKind) { return std::array{"mlp", "sage", "sage-projected"}; }
 
 /// The options of a node learner.

@@ -23,14 +23,14 @@ namespace sheafnn::layers {
 /// The two maps of a node: T, through which it receives, and S, through which it sends.
 enum class MapSide : std::uint8_t { out, in };
 
-/// Degrees of the nodes, padded to whole packs with zeros. Unchecked: numbers of operators and blocks.
+/// Degrees of the nodes, padded to whole packs with zeros. Unchecked: indices of operators and blocks.
 template <class S>
 struct NodeDegrees {
   Index nodes = 0;
   Buffer<S> of[2];  ///< arcs that leave (MapSide::out) and enter (MapSide::in)
   bool in_degree_diagonal = false;
   Index total_nodes = 0;          ///< of the whole graph, if this is a part of one
-  Buffer<std::uint32_t> address;  ///< of a part: numbers of the nodes in the whole, padded as the degrees
+  Buffer<std::uint32_t> address;  ///< on a part: indices of the nodes in the whole, padded as the degrees
 
   /// \param counts_entering  the diagonal of the second operator counts the arcs that enter a node
   explicit NodeDegrees(const ArcLists& arcs, bool counts_entering = false)
@@ -47,7 +47,7 @@ struct NodeDegrees {
   }
   /// What the diagonal of an operator counts: the arcs that leave a node, or the arcs that enter it.
   [[nodiscard]] const Buffer<S>& counted(int op) const noexcept { return of[in_degree_diagonal ? op : 0]; }
-  /// Where the noise of a node's maps lies: its number in the whole graph.
+  /// Where the noise of a node's maps lies: its index in the whole graph.
   [[nodiscard]] std::uint32_t noise_address(Index u) const noexcept {
     return address.empty() ? static_cast<std::uint32_t>(u) : address[u];
   }
@@ -58,7 +58,7 @@ struct NodeDegrees {
   }
 };
 
-/// Derivatives in the maps by what the operators multiply with them, as many numbers as a map may be varied in; see
+/// Derivatives in the maps by what the operators multiply with them, as many values as a map may be varied in; see
 /// cooperative_diffusion.hpp and kernels::MapDerivatives. Unchecked: the number of nodes.
 template <int D, class S>
 struct NodeMapsGradient {
@@ -77,7 +77,7 @@ struct NodeMapsGradient {
   }
 };
 
-/// What the maps of n nodes are made of, apart from their graph. Unchecked: their number.
+/// What the maps of n nodes are made of, apart from their graph. Unchecked: their count.
 template <int D, class S>
 struct NodeMapRows {
   Buffer<S> rotation[2];   ///< [side], n × D², row by row
@@ -94,7 +94,7 @@ struct NodeMapRows {
   }
 };
 
-/// Maps of n nodes. Unchecked: numbers of nodes, operators and blocks, and gradients of other graphs.
+/// Maps of n nodes. Unchecked: indices of nodes, operators and blocks, and gradients of other graphs.
 template <int D, class S>
 class NodeMaps {
  public:
@@ -160,7 +160,7 @@ class NodeMaps {
       }
     }
   }
-  /// What they are made of.
+  /// The rows of the maps of every node.
   [[nodiscard]] NodeMapRows<D, S> rows() const {
     NodeMapRows<D, S> r(*degrees_);
     for (int side = 0; side < 2; ++side) {
@@ -170,7 +170,7 @@ class NodeMaps {
     return r;
   }
 
-  /// Of a pack of nodes: rotations, and derivatives in them and in the logarithms of the scales.
+  /// The rotations of a pack of nodes, and the derivatives in them and in the logarithms of the scales.
   struct Derivative {
     Matrix rotation[2], rotation_bar[2];
     P log_scale_bar[2];

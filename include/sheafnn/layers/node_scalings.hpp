@@ -19,14 +19,14 @@
 
 namespace sheafnn::layers {
 
-/// Blocks of n nodes. Unchecked: numbers of nodes and the sizes of arrays.
+/// Blocks of n nodes. Unchecked: indices of nodes and the sizes of arrays.
 template <RestrictionMapFamily Family, class S>
 class NodeScalings {
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
-  /// Numbers stored per incident pair for its Gram matrix.
+  /// Values stored per incident pair for its Gram matrix.
   static constexpr int gram_stride = detail::to_quads(Sizes::triangle);
 
   NodeScalings() = default;
@@ -42,7 +42,7 @@ class NodeScalings {
   [[nodiscard]] S* scales() noexcept { return scale_.data(); }
   [[nodiscard]] Buffer<S>& degree_blocks() noexcept { return degree_block_; }
 
-  /// The numbers that determine a Gram matrix.
+  /// The entries that determine a Gram matrix.
   static void to_triangle(const Gram<Family, P>& g, P* numbers) {
     int k = 0;
     for (int j = 0; j < Sizes::gram_columns; ++j) {
@@ -53,7 +53,7 @@ class NodeScalings {
   /// D_u and S_u of the first `nodes` nodes.
   ///
   /// \param offsets  node u has the pairs offsets[u] … offsets[u + 1] − 1
-  /// \param grams    to_triangle() of every pair, gram_stride numbers each
+  /// \param grams    to_triangle() of every pair, gram_stride values each
   void build(Execution execution, Index nodes, std::span<const std::int32_t> offsets, const S* grams) {
     for_node_blocks(execution, nodes, [&](Index first, int count) {
       const Gram<Family, P> degree_block = sum_pairs(offsets.data() + first, count, grams);

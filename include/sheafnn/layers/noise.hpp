@@ -14,9 +14,9 @@
 namespace sheafnn::layers {
 
 /// Explicit noise is row-major. For a sampled sheaf, it has one row per arc (sorted by source, target). Examples: N(0, 1)
-/// numbers of a diagonal (D) or general map (D², row-major), or a uniform rotation (D × D, row-major). For a layer that
-/// draws, it has a row of LayerReads::scores numbers per arc, and then a row per node. Attention has N(0, 1) numbers, random
-/// phases have a uniform rotation.
+/// entries of a diagonal (D) or general map (D², row-major), or a uniform rotation (D × D, row-major). For a layer that
+/// draws, it has a row of LayerReads::scores values per arc, and then a row per node. They are N(0, 1) for attention, and a
+/// uniform rotation for random phases.
 template <class S>
 struct Noise {
   Stream stream;
@@ -27,7 +27,7 @@ struct Noise {
 
 namespace sheafnn::detail {
 
-/// Refuses more numbers of nodes than noise has addresses of 32 bits.
+/// Refuses more nodes than noise has 32-bit addresses.
 inline void require_noise_addresses(std::string_view what, Index count) {
   require(count <= Index{1} << 32, what, count, "their noise has 32-bit addresses: at most 2^32");
 }

@@ -1,7 +1,7 @@
 /// \file
 /// NormalisedAdjacency: products of rows of features with Â = D^{-1/2} A D^{-1/2} or D^{-1} A, or with Âᵀ. A is the
 /// adjacency matrix of a graph, with or without self-loops, and D its row sums. Rows of nodes without neighbours are 0. On a
-/// part of a graph there are rows of the owned nodes, and row sums are the whole's.
+/// part of a graph there are rows of the owned nodes, and row sums are the whole's. Source: math: "Heat on a flat bundle".
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace sheafnn::layers {
 
-/// Â_uv = l_u r_v for neighbours. Unchecked: numbers of nodes and the sizes of arrays.
+/// Â_uv = l_u r_v for neighbours. Unchecked: indices of nodes and the sizes of arrays.
 template <class S>
 class NormalisedAdjacency {
  public:
@@ -52,10 +52,10 @@ class NormalisedAdjacency {
   [[nodiscard]] const Buffer<S>& right() const noexcept { return right_; }
 
   /// Calls use.template operator()<T, Tiles>(u, c, row) for the rows of Â x at nodes [begin, end), in groups c of tiles;
-  /// `row` has the tiles' numbers.
+  /// `row` has the tiles' values.
   ///
   /// \param transposed  Âᵀ x instead
-  /// \param x           rows() rows of `width` numbers, `stride` apart
+  /// \param x           rows() rows of `width` values, `stride` apart
   template <class Use>
   void product_rows(bool transposed, Index begin, Index end, const S* x, Index stride, Index width,
                     const Use& use) const {
@@ -80,7 +80,7 @@ class NormalisedAdjacency {
   }
   /// y = (y +) Â x, or Âᵀ x. On a part of a graph all parts call it, one product at a time.
   ///
-  /// \param x, y  n rows of as many numbers; they do not overlap
+  /// \param x, y  n rows of as many values; they do not overlap
   void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y,
                 bool accumulate) const {
     const MatrixView<const S> read = with_halo(execution, x);

@@ -1,5 +1,5 @@
 /// \file
-/// NormedLayer: another layer with a LayerNorm behind it.
+/// NormedLayer: another layer followed by a LayerNorm.
 #pragma once
 
 #include <memory>

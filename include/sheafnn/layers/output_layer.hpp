@@ -13,7 +13,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers of the output of a network on one graph. Rows are padded to a multiple of eight numbers.
+/// Buffers of the output of a network on one graph. Rows are padded to a multiple of eight values.
 template <class S>
 class OutputLayer {
  public:
@@ -24,7 +24,7 @@ class OutputLayer {
   /// Y of the last forward(), rows × C. A loss may work in it.
   [[nodiscard]] MatrixView<S> output() noexcept { return {output_.data(), rows_, outputs_, stride_}; }
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, outputs_, stride_}; }
-  /// For the derivative of output(), of the same shape.
+  /// Memory for the derivative of output(), of the same shape.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return {output_bar_.data(), rows_, outputs_, stride_}; }
 
   /// Computes output().
@@ -46,7 +46,7 @@ class OutputLayer {
     require_array(weights.weight, inputs_, outputs_, "output weight");
     require_size(weights.bias, outputs_, "output bias");
   }
-  /// The derivative of output() in rows of stride_ numbers; a copy of a user's matrix that has others.
+  /// The derivative of output() in rows of stride_ values; a copy of a user's matrix that has others.
   [[nodiscard]] MatrixView<const S> padded_bar(Execution execution, const MatrixView<const S>& bar) {
     require_shape(bar, rows_, outputs_, "output_bar");
     if (bar.data() == output_bar_.data()) return bar;
@@ -62,7 +62,7 @@ class OutputLayer {
   Index rows_ = 0;                 ///< of the last forward()
   Buffer<S> weight_, weight_bar_;  ///< inputs × stride
   Buffer<S> weight_transposed_;    ///< C × inputs
-  Buffer<S> output_, output_bar_;  ///< rows of stride numbers; what pads them in output_bar stays 0
+  Buffer<S> output_, output_bar_;  ///< rows of stride values; what pads them in output_bar stays 0
 };
 
 template <class S>

@@ -1,5 +1,5 @@
 /// \file
-/// PairScores: K scores of pairs {u, v} of nodes from rows y_u and y_v of C numbers, with the backward pass,
+/// PairScores: K scores of pairs {u, v} of nodes from rows y_u and y_v of C values, with the backward pass,
 ///
 ///     s_e = M φ_e + b,   dot: φ_e = y_u ∘ y_v,   bilinear: φ_ek = y_uᵀ (W_k + W_kᵀ)/2 y_v with M = I,
 ///     energy: φ_ec = w_e² Σ_i (F_u y_u − F_v y_v)²_ic, the energy of channel c (layers/pair_sheaf.hpp).
@@ -26,19 +26,19 @@ namespace sheafnn::layers {
 
 /// The options of a score; see the file comment.
 enum class PairScore { dot, bilinear, energy };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(PairScore) { return std::array{"dot", "bilinear", "energy"}; }
 
 /// Sizes of scores.
 struct PairScoreOptions {
   PairScore score = PairScore::dot;
-  Index outputs = 1;         ///< C, numbers of a node
+  Index outputs = 1;         ///< C, values per node
   Index coordinates = 1;     ///< d of energy; divides C
   Index scores = 1;          ///< K
   bool temperature = false;  ///< with K = 1
 
   friend bool operator==(const PairScoreOptions&, const PairScoreOptions&) = default;
-  /// P, the numbers φ of a pair.
+  /// P, the length of φ of a pair.
   [[nodiscard]] Index features() const noexcept {
     return score == PairScore::dot ? outputs : score == PairScore::energy ? outputs / coordinates : scores;
   }
@@ -117,7 +117,7 @@ class PairScores {
   [[nodiscard]] MatrixView<const S> scores() const noexcept {
     return {scores_.data(), pairs_.edge_count(), options_.scores};
   }
-  /// For its derivative.
+  /// Memory for the derivative of scores().
   [[nodiscard]] MatrixView<S> scores_bar() noexcept {
     return {scores_bar_.data(), pairs_.edge_count(), options_.scores};
   }
@@ -125,7 +125,7 @@ class PairScores {
   /// \param y  n × C
   /// \throws std::invalid_argument  y or weights of another shape
   void forward(Execution execution, const PairWeights<const S>& weights, const MatrixView<const S>& y);
-  /// From scores_bar() to the derivatives of y, but not through the energy, and of the weights.
+  /// Computes the derivatives of the weights and of y from scores_bar(), but not of y through the energy.
   ///
   /// \param y_bar, weights_bar  added to
   /// \throws std::invalid_argument  views of another shape

@@ -4,7 +4,7 @@
 ///
 ///     E_ec = w_e² Σ_i (F_u x_u − F_v x_v)²_ic,   F drawn from q(· ; learner(Z)_{uv}), or the learned map itself,
 ///
-/// x_u being the row y_u read as d × f numbers. For an edge of the graph that the learner was trained on, it is the
+/// x_u being the row y_u read as d × f values. For an edge of the graph that the learner was trained on, it is the
 /// edge's part in xᵀ L_F x = ‖δ x‖². Source: paper, "Cellular sheaves"; math: "Links" (10.3), (10.5).
 ///
 /// Unchecked: that arrays are of the graph of pairs, and finite.

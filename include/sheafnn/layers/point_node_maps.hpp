@@ -1,10 +1,10 @@
 /// \file
 /// The node maps that learners predict: P = rotation(tanh raw), τ = exp(min(raw, ln 10)), with the backward pass.
 ///
-/// Raw outputs per node: D(D − 1)/2 numbers of the rotation and, with scales, the logarithm of the scale. Source: math:
+/// Raw outputs per node: D(D − 1)/2 values of the rotation and, with scales, the logarithm of the scale. Source: math:
 /// "Cooperative sheaves".
 ///
-/// Unchecked: numbers of packs; views and gradients belong to the maps' graph.
+/// Unchecked: indices of packs; views and gradients belong to the maps' graph.
 #pragma once
 
 #include "sheafnn/core/lane_rows.hpp"

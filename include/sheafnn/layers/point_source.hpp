@@ -13,7 +13,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, the rows of `work`,
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: indices of sheaves and blocks, the rows of `work`,
 /// and that `blocks` belong to the graph. Learners check their arguments.
 ///
 /// \tparam Maps  ArcMaps<S>, or HypergraphMaps<S>
@@ -72,7 +72,7 @@ class PointSource {
 
   void begin_backward(Execution, double, bool = false) {}
 
-  /// From gradient() to the learner's weights and x_bar (n × h, added to).
+  /// Adds to the derivatives of the learner's weights and to x_bar (n × h), from gradient().
   ///
   /// \param work  n × h, overwritten
   void backward(Execution execution, const SheafSourceWeights<const S>& weights, const SheafInput<S>& input,

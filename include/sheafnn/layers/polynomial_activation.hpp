@@ -1,9 +1,10 @@
 /// \file
-/// FilterActivation: what a polynomial diffusion layer does to Z = p(L̂) Y − (α/λ_max) ΔY once it is there,
+/// FilterActivation: what a polynomial diffusion layer does with Z = p(L̂) Y − (α/λ_max) ΔY,
 ///
 ///     Z += α X (or α Y),   X' = (1 + tanh ε) ∘ X − ELU(Z),
 ///
-/// with its backward pass, and the sums over nodes of the filter's derivatives: independent of the family of maps.
+/// with its backward pass, and the sums over nodes of the filter's derivatives: independent of the family of maps. Source: math:
+/// "Polynomial filters".
 #pragma once
 
 #include <algorithm>
@@ -76,7 +77,7 @@ class FilterActivation {
     });
   }
 
-  /// G = −x̄' ∘ ELU′(z), in the place of z and in tiles, and x_bar = x̄', where x̄' is out_bar or, at other nodes, 0.
+  /// G = −x̄' ∘ ELU′(z), in place of z and in tiles, and x_bar = x̄', where x̄' is out_bar or, at other nodes, 0.
   /// Also the sums ⟨x, x̄'⟩ of each coordinate and ⟨G, base⟩.
   void backward(Execution execution, const NodeSelection& nodes, const S* x, const S* base, const S* out_bar, S* z,
                 S* g_tiles, S* x_bar);

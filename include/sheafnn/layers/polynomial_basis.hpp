@@ -3,7 +3,7 @@
 ///
 ///     P_0 = 1,   P_1 = A_0 x + B_0,   P_{k+1} = (A_k x + B_k) P_k − C_k P_{k−1},
 ///
-/// their coefficients w as functions of the numbers that a model learns, and the derivatives of these functions.
+/// their coefficients w as functions of the parameters that a model learns, and the derivatives of these functions.
 /// Source: math: "Polynomial filters" (3.22).
 #pragma once
 
@@ -34,18 +34,18 @@ enum class PolynomialBasis {
   gegenbauer,  ///< C_k^λ
   jacobi       ///< P_k^(α, β)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(PolynomialBasis) {
   return std::array{"none", "chebyshev", "chebyshev-second", "chebyshev-third", "chebyshev-fourth",
                     "chebyshev-interpolation", "legendre", "gegenbauer", "jacobi"};
 }
 
-/// How the coefficients w come from the K + 1 numbers θ that are learned; without effect on interpolation.
+/// How the coefficients w come from the K + 1 values θ that are learned; without effect on interpolation.
 enum class PolynomialCoefficients {
   convex,  ///< w = softmax(θ)
   free     ///< w = θ
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(PolynomialCoefficients) { return std::array{"convex", "free"}; }
 
 /// The high-pass term that is added to a filter, with a learned factor α.
@@ -54,7 +54,7 @@ enum class HighPassSkip {
   input,  ///< α (X − ΔY/λ_max)
   mixed   ///< α (Y − ΔY/λ_max)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(HighPassSkip) { return std::array{"off", "input", "mixed"}; }
 
 /// Largest degree of a filter.
@@ -174,7 +174,7 @@ namespace sheafnn::detail {
           2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) * (t + 2) / (r * t)};
 }
 
-/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C, which
+/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in place of A, B and C, which
 /// gives other polynomials. Source: math: "Polynomial filters".
 [[nodiscard]] inline RecurrenceStep published_jacobi_step(double alpha, double beta, Index k) {
   constexpr double tiny = 1e-8;
@@ -232,10 +232,10 @@ namespace sheafnn::layers {
 }
 
 /// p = Σ w_k P_k: the recurrence and the coefficients of a filter. Holds all of it itself, so that making one in every
-/// pass costs no allocation. Unchecked: numbers k of coefficients and steps.
+/// pass costs no allocation. Unchecked: indices k of coefficients and steps.
 class Polynomial {
  public:
-  /// \param theta  K + 1 numbers: logits, coefficients or values at the nodes of the interpolation
+  /// \param theta  K + 1 values: logits, coefficients or values at the nodes of the interpolation
   /// \throws std::invalid_argument  a wrong number of coefficients, options out of range, or no basis
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
@@ -273,7 +273,7 @@ class Polynomial {
 
   /// Adds to θ̄ what comes from w̄.
   ///
-  /// \param coefficient_bar, theta_bar  K + 1 numbers each
+  /// \param coefficient_bar, theta_bar  K + 1 values each
   /// \throws std::invalid_argument  of another size
   template <class S>
   void backward(std::span<const double> coefficient_bar, std::span<S> theta_bar) const {

@@ -77,7 +77,7 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
   /// Once after each forward() with training, before any other pass.
   ///
   /// \throws std::invalid_argument  see Layer; also weights of another shape
-  /// \throws std::logic_error       the last pass was no forward() with training
+  /// \throws std::logic_error       the last pass was not a forward() with training
   void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:
@@ -137,7 +137,7 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
   Buffer<S> z_;                        ///< Z, then G, n × d' × f
   FilterActivation<S> activation_;
   const S* input_ = nullptr;
-  bool keeps_pass_ = false;  ///< is there what a backward() reads?
+  bool keeps_pass_ = false;  ///< do the buffers hold what backward() reads?
 };
 
 template <RestrictionMapFamily Family, class S>
@@ -164,7 +164,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& ca
   check_weights(weights_, call.filter);
   keeps_pass_ = false;
   input_ = call.x.data();
-  if (call.training && terms_.empty()) {  // not before: networks that only evaluate do without
+  if (call.training && terms_.empty()) {  // not before: networks that only evaluate do not need it
     z_.resize(output_.size());
     workspace_->reserve_backward(tiles_.groups());
     terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) + 1 : 3) * tiles_.size());
@@ -313,7 +313,7 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
     const Index k = k_of(turn), at = tile * tiles_.tile_size();
     detail::FilterStep<S> step;
     if (turn % turns == 1) {  // V_{k−1} = ((A_k L̂ + B_k) V_k − V_{k+1}) / C_k, over V_{k+1}
-      if (k < 2) return;      // V_0 is there
+      if (k < 2) return;      // V_0 is known
       step.of = of.downwards<S>(k);
       step.x = term(k);
       step.previous = term(k + 1);

@@ -48,7 +48,7 @@ struct FilterWorkspace {
 
   /// Takes the memory of evaluations, once for all layers.
   ///
-  /// \param size  of a term, numbers of all tiles
+  /// \param size  of a term, values of all tiles
   /// \throws std::invalid_argument  it already serves layers on another graph, or of another shape
   void reserve(const Graph& graph, const DiffusionShape<S>& shape, Index size) {
     if (rows.is_built()) {
@@ -104,12 +104,12 @@ class FilterRecurrence {
   [[nodiscard]] double own(Index k) const noexcept { return step(k).constant - step(k).slope; }
   [[nodiscard]] double before(Index k) const noexcept { return step(k).before; }
 
-  /// From V_k and V_{k−1} to V_{k+1}.
+  /// The factors that give V_{k+1} from V_k and V_{k−1}.
   template <class S>
   [[nodiscard]] FilterFactors<S> upwards(Index k) const noexcept {
     return {static_cast<S>(slope(k)), static_cast<S>(own(k)), static_cast<S>(k > 0 ? -before(k) : 0), S(0)};
   }
-  /// From V_k and V_{k+1} to V_{k−1}.
+  /// The factors that give V_{k−1} from V_k and V_{k+1}.
   template <class S>
   [[nodiscard]] FilterFactors<S> downwards(Index k) const noexcept {
     return {static_cast<S>(slope(k) / before(k)), static_cast<S>(own(k) / before(k)),
@@ -117,7 +117,7 @@ class FilterRecurrence {
   }
   /// Step k of Clenshaw's recurrence, k = steps() − 1 … 0, on y:
   ///     b_k = c_k Δ b_{k+1} + (B_k − A_k) b_{k+1} − C_{k+1} b_{k+2} + w_k y.
-  /// b_{steps()} = w y is no array: the first step takes y in its place, and what the second one reads of it is part of
+  /// b_{steps()} = w y is not stored: the first step takes y in its place, and what the second one reads of it is part of
   /// `direct`.
   template <class S>
   [[nodiscard]] FilterFactors<S> clenshaw(Index k) const noexcept {
@@ -263,7 +263,7 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
   return {reduce_add(with_v), reduce_add(with_v_before)};
 }
 
-/// out = Σ_k factor_k · in_k over `count` ≥ 1 arrays, numbers [begin, end), whole rows of tiles; out may be one of them.
+/// out = Σ_k factor_k · in_k over `count` ≥ 1 arrays, elements [begin, end), whole rows of tiles; out may be one of them.
 template <class S>
 void add_multiples(Index begin, Index end, Index count, const S* const* in, const S* factor, S* out) {
   using T = typename ChannelTiles<S>::Tile;
@@ -274,7 +274,7 @@ void add_multiples(Index begin, Index end, Index count, const S* const* in, cons
   }
 }
 
-/// ⟨a, b⟩ over numbers [begin, end), whole rows of tiles.
+/// ⟨a, b⟩ over elements [begin, end), whole rows of tiles.
 template <class S>
 [[nodiscard]] S tile_product(Index begin, Index end, const S* a, const S* b) {
   using T = typename ChannelTiles<S>::Tile;

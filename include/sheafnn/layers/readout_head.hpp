@@ -3,7 +3,7 @@
 ///
 ///     X ← GELU(X Wᵢ + 1 bᵢᵀ), i = 0 …,   Y = X W + 1 bᵀ,
 ///
-/// with its backward pass. Without hidden layers it is an OutputLayer.
+/// with its backward pass. Without hidden layers it is an OutputLayer. Source: math: "The model".
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ class ReadoutHead {
   /// Y of the last forward(), rows × C. A loss may work in it.
   [[nodiscard]] MatrixView<S> output() noexcept { return last_.output(); }
   [[nodiscard]] MatrixView<const S> output() const noexcept { return last_.output(); }
-  /// For the derivative of output(), of the same shape.
+  /// Memory for the derivative of output(), of the same shape.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return last_.output_bar(); }
 
   /// Computes output() from x (rows without gaps), which must not change until backward().

@@ -18,7 +18,7 @@ enum class ResidualForm {
   gated,   ///< X_{l+1} = (1 + tanh ε_l) ∘ X_l − ELU(Δ Y)
   initial  ///< X_{l+1} = ELU of the mixed (1 − α)(X_l − Δ X_l) + α X_1
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(ResidualForm) { return std::array{"gated", "initial"}; }
 
 /// The form, and the two numbers that the initial one has.

@@ -48,17 +48,17 @@ struct RungeKuttaTableau {
 /// The sum over a CPU's arrays.
 template <class S>
 struct ArraySum : kernels::StageSum<S> {
-  /// base + the sum at tile c, whose numbers are from number i on; null: 0.
+  /// base + the sum at tile c, whose values begin at element i; null: 0.
   template <class T, bool Whole>
   [[nodiscard]] T at(const TileAt<T, Whole>& c, const S* base, Index i) const {
     return kernels::StageSum<S>::at(base != nullptr ? c.load(base + i) : T(S(0)),
                                     [&](const S* from) SHEAFNN_INLINE_LAMBDA { return c.load(from + i); });
   }
-  /// out = base + the sum for numbers [begin, end), by the calling thread. \param out  may be base or a term
+  /// out = base + the sum for elements [begin, end), by the calling thread. \param out  may be base or a term
   void write_range(Index begin, Index end, const S* base, S* out) const {
     for_tiles<S>(begin, end, [&]<class T>(auto i) { i.store(out + i, at(i, base, i)); });
   }
-  /// The same for all numbers.
+  /// The same for all elements.
   void write(Execution execution, Index size, const S* base, S* out) const {
     parallel_for(execution, size, 2048, [&](Index begin, Index end) { write_range(begin, end, base, out); });
   }

@@ -42,13 +42,13 @@ void keep_positive(Index count, S* x) {
 namespace sheafnn::layers {
 
 /// The convolutions of a pair with the same shape on one graph. Unchecked: in what works on groups of rows, their
-/// numbers and the sizes of arrays.
+/// indices and the sizes of arrays.
 template <class S>
 class SagePair {
  public:
   /// \param arcs             what it views must outlive the pair
   /// \param inputs, outputs  of each convolution: i and o, 1 … 10240
-  /// \param shared           do both read the same X? Then its rows have i numbers, otherwise 2i
+  /// \param shared           do both read the same X? Then its rows have i values, otherwise 2i
   /// \throws std::invalid_argument  inputs or outputs out of range
   SagePair(const ArcLists& arcs, Index inputs, Index outputs, bool shared, bool projected)
       : arcs_((require_between("inputs", inputs, 1, detail::max_learner_size),
@@ -64,7 +64,7 @@ class SagePair {
     }
   }
 
-  /// Numbers in a row of Z.
+  /// Length of a row of Z.
   [[nodiscard]] Index outputs() const noexcept { return self_.outputs(); }
 
   /// Takes the weights of a pass. \throws std::invalid_argument  weights of another shape
@@ -119,7 +119,7 @@ class SagePair {
     }
   }
 
-  /// Numbers of the sums that backward_rows() adds to.
+  /// Number of sums that backward_rows() adds to.
   [[nodiscard]] Index partial_size() const noexcept {
     return neighbour_.partial_size() + self_.partial_size() + (projected_ ? projection_.partial_size() : 0);
   }

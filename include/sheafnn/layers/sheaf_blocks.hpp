@@ -44,14 +44,14 @@ struct SheafBlocksGradient {
   Buffer<S> map_bar;           ///< per arc, where layers read maps: derivative of SheafBlocks::arc_map() (input)
 };
 
-/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, sides
+/// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: indices of nodes, edges and blocks, sides
 /// other than 0 and 1, the sizes of arrays, and `blocks` or gradients of another graph.
 template <RestrictionMapFamily Family, class S>
 class SheafBlocks {
  public:
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
-  /// Numbers stored per arc for its Gram matrix.
+  /// Values stored per arc for its Gram matrix.
   static constexpr int arc_stride = NodeScalings<Family, S>::gram_stride;
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
@@ -61,7 +61,7 @@ class SheafBlocks {
 
   SheafBlocks() = default;
   /// \param arc_grams  shared by sheaves that are built in turn, and made larger where it is too small; null: the sheaf's own
-  /// \param has_maps   is there memory for maps()?
+  /// \param has_maps   allocate memory for maps()?
   SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blocks, Normalisation normalisation,
               std::shared_ptr<ArcGrams> arc_grams = nullptr, bool has_maps = true);
   SheafBlocks(const Graph&&, const EdgeBlocks<S>&, Normalisation, std::shared_ptr<ArcGrams> = nullptr,
@@ -91,7 +91,7 @@ class SheafBlocks {
 
   /// Which parts build() makes and backward() reads: at first blocks of the Laplacian alone.
   ///
-  /// \param maps, blocks  is there arc_map(), and are there D, S and Q?
+  /// \param maps, blocks  are arc_map(), and D, S and Q, computed?
   void choose_parts(bool maps, bool blocks) {
     has_blocks_ = blocks;
     arc_map_.resize(maps ? graph_->arc_count() * Sizes::map : 0);
@@ -146,7 +146,7 @@ class SheafBlocks {
     scalings_.build(execution, graph_->own_node_count(), graph_->offsets(), arc_grams);
   }
 
-  /// The same for maps that are there.
+  /// The same for maps that have been set.
   void build(Execution execution, const S* weight) { build(execution, weight, false, stored_maps()); }
 
   /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners. Layers that read the
@@ -175,7 +175,7 @@ class SheafBlocks {
   }
   // The same in steps.
 
-  /// From the derivatives of S to all derivatives of D.
+  /// Adds to the derivatives of D from the derivatives of S.
   void begin_backward(Execution execution, Gradient& gradient) const {
     if (!has_blocks_) return;
     if (has_halo_scales_) detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
@@ -186,7 +186,7 @@ class SheafBlocks {
   [[nodiscard]] bool can_take_derivatives() const noexcept {
     return has_blocks_ && arc_map_.empty() && graph_->part() == nullptr;
   }
-  /// Puts the derivatives of D and Q in the place of these blocks, until the next build(). `gradient` is then free for another
+  /// Puts the derivatives of D and Q in place of these blocks, until the next build(). `gradient` is then free for another
   /// sheaf before backward_block().
   void take_derivatives(Gradient& gradient) noexcept {
     std::swap(transport_, gradient.off_diagonal_bar);

@@ -3,7 +3,7 @@
 ///
 /// Mixing is one product per node, of its row of X with W, W_{(j,k),(i,l)} = A_ij B_lk; without A, of every stalk coordinate
 /// with Bᵀ. The first layer of a network may read sparse features. Shapes: X n × d × c, A d × d, B c' × c, b c'. On a part of a graph
-/// rows of the halo are computed from what is there; only what LaplacianStep reads of them has meaning.
+/// rows of the halo are computed from what the part has; only what LaplacianStep reads of them has meaning.
 /// Source: Sheaf Neural Networks (Hansen and Gebhart, arXiv 2012.06333); math: "Convolutions on given sheaves".
 #pragma once
 
@@ -58,7 +58,7 @@ class KroneckerWeights {
       : d_(d), in_(inputs), out_(outputs), values_(wanted ? d * inputs * d * outputs : 0), bar_(values_.size()) {}
 
   [[nodiscard]] MatrixView<const S> values() const noexcept { return {values_.data(), d_ * in_, d_ * out_}; }
-  /// To be filled before distribute().
+  /// Must be filled before distribute().
   [[nodiscard]] MatrixView<S> bar() noexcept { return {bar_.data(), d_ * in_, d_ * out_}; }
 
   /// \param left  A; empty: I
@@ -134,7 +134,7 @@ class SheafConvolution {
   [[nodiscard]] FeatureView<const S> output() const noexcept {
     return {output_.data(), nodes_.count(), D, options_.outputs};
   }
-  /// For the derivative of output(), of its shape.
+  /// Memory for the derivative of output(), of its shape.
   [[nodiscard]] FeatureView<S> output_bar() noexcept {
     return {scratch_.data(), nodes_.count(), D, options_.outputs};
   }
@@ -283,7 +283,7 @@ class SheafConvolution {
     detail::multiply_dense(execution, rows_of(input_, options_.inputs), matrix,
                            MatrixView<S>(mixed_.data(), y.rows(), y.columns()), false);
   }
-  /// From Ȳ, in mixed_bar_.
+  /// Computes the derivatives from Ȳ, which is in mixed_bar_.
   void mix_backward(Execution execution, const SheafConvolutionWeights<const S>& weights,
                     const FeatureView<S>& x_bar, const SheafConvolutionWeights<S>& weights_bar) {
     const MatrixView<const S> y_bar = rows_of(mixed_bar_.data(), options_.outputs);

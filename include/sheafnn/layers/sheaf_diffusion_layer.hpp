@@ -91,7 +91,7 @@ class SheafDiffusionLayer {
   ///                      CellularSheaf takes them; empty for families without parameters. Rotations are not checked
   /// \param weights       A and B are ignored where the options leave them out
   /// \param x             X, n × d' × f; has to stay in place, unchanged, until backward()
-  /// \param edge_weights  m numbers w_e that scale the maps at both ends of an edge; empty: 1
+  /// \param edge_weights  m values w_e that scale the maps at both ends of an edge; empty: 1
   /// \throws std::invalid_argument  a view of another shape, a rate out of range
   FeatureView<const S> forward(const MatrixView<const S>& maps, const DiffusionWeights<const S>& weights,
                                const FeatureView<const S>& x, std::span<const S> edge_weights = {},

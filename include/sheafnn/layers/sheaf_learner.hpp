@@ -28,7 +28,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes of one sheaf learner on one graph. Unchecked: numbers of blocks, sides 0 or 1, the size of the
+/// Buffers and passes of one sheaf learner on one graph. Unchecked: indices of blocks, sides 0 or 1, the size of the
 /// derivatives of edge weights, and that `blocks` belong to the graph.
 template <class S>
 class SheafLearner {
@@ -44,14 +44,14 @@ class SheafLearner {
   SheafLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
-  /// From now on works in the memory of another learner, which has the same graph and shape. Their passes come in turn:
-  /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: as said.
+  /// Works in the memory of another learner from now on, with the same graph and shape. Their passes alternate:
+  /// forward() of one ends what the other has between raw_bar() and backward(). Unchecked: graph, shape and order.
   void share_work(const SheafLearner& other) { work_ = other.work_; }
-  /// Numbers per edge that raw_bar() takes.
+  /// Values per edge that raw_bar() takes.
   [[nodiscard]] Index raw_bar_numbers() const noexcept {
     return shape_.hidden_layers > 0 ? 2 * shape_.outputs() : rows_.numbers();
   }
-  /// From now on has raw_bar() in this memory, made larger where it is too small. Unchecked: at least raw_bar_numbers() numbers
+  /// Keeps raw_bar() in this memory from now on, enlarged if it is too small. Unchecked: at least raw_bar_numbers() values
   /// per edge, which nothing else uses between raw_bar() and the end of backward().
   ///
   /// \param overwrites_factors  may backward() overwrite what it reads, because every one has a forward() of its own?
@@ -61,12 +61,12 @@ class SheafLearner {
     work_->raw_bar.take(*blocks_);
   }
 
-  /// From now on has projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
+  /// Keeps projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
   void work_in(S* memory) noexcept { work_->projection = memory; }
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
   [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
-  /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
+  /// Raw outputs, lanes-innermost: outputs() values per incident pair.
   [[nodiscard]] const S* raw(Index block, int side) const noexcept {
     return raw_.data() + lane_offset(block, side);
   }
@@ -98,14 +98,14 @@ class SheafLearner {
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
     return (block * 2 + side) * shape_.outputs() * W;
   }
-  /// Numbers of a block's outputs in any layer, and what backward_chunk() works in.
+  /// Size of a block's outputs in any layer, and what backward_chunk() works in.
   [[nodiscard]] Index room() const noexcept { return std::max({shape_.width, shape_.outputs(), Index{1}}) * W; }
   [[nodiscard]] Index scratch_size() const noexcept { return 4 * room(); }
   [[nodiscard]] S* hidden(std::size_t layer, Index block, int side) noexcept {
     return hidden_.data() +
            ((static_cast<Index>(layer) * blocks_->block_count() + block) * 2 + side) * shape_.width * W;
   }
-  /// Numbers in the weights behind the first layer (only with hidden layers).
+  /// Number of weights after the first layer (only with hidden layers).
   [[nodiscard]] Index deep_weights() const noexcept {
     return (shape_.hidden_layers - 1) * shape_.width * shape_.width + shape_.outputs() * shape_.width;
   }
@@ -120,12 +120,12 @@ class SheafLearner {
     if (own.empty()) own.resize(graph_->node_count() * stride_);
     return work_->projection = own.data();
   }
-  /// The memory of rows_: without hidden layers in the place of raw_bar().
+  /// The memory of rows_: without hidden layers in place of raw_bar().
   [[nodiscard]] const EdgeMemory<S>& row_memory() const noexcept {
     return hidden_layers() > 0 ? work_->row_bar : work_->raw_bar;
   }
 
-  /// Checks the weights behind the first layer.
+  /// Checks the weights after the first layer.
   template <class T>
   void require_deep(const SheafLearnerWeights<T>& weights) const {
     const Index width = shape_.width, mean = shape_.mean, spread = shape_.spread;
@@ -230,7 +230,7 @@ class SheafLearner {
     return (overwrites_factors_ ? edge_factor_ : edge_logit_bar_).data();
   }
 
-  /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.
+  /// Backward through the layers after the first; returns the derivative of the first layer's pre-activation.
   const S* backward_hidden(const SheafLearnerWeights<const S>& weights, Index block, int side, S* partial, S* a,
                            S* b) {
     std::size_t layer = hidden_layers() - 1;

@@ -22,7 +22,7 @@
 
 namespace sheafnn::layers {
 
-/// Weights of the first layer, assembled for products with all nodes, and the features of arcs. Unchecked: numbers of
+/// Weights of the first layer, assembled for products with all nodes, and the features of arcs. Unchecked: indices of
 /// outputs, blocks and chunks.
 template <class S>
 class SheafLearnerInput {
@@ -38,7 +38,7 @@ class SheafLearnerInput {
       : SheafLearnerInput(shape, chunks) {
     if (has_edge_features()) load_edge_features(graph, blocks);
   }
-  /// Of a learner that reads no features of arcs.
+  /// The input of a learner that reads no features of arcs.
   ///
   /// \param factor  of what it reads: 1/d' makes means of sums
   /// \throws std::invalid_argument  options out of range
@@ -178,7 +178,7 @@ class SheafLearnerInput {
 
   SheafLearnerOptions shape_;
   Index columns_ = 0, half_ = 0;
-  std::vector<Index> column_of_;  ///< of the first layer's weights, for the 2h numbers of [Z_u ‖ Z_v]
+  std::vector<Index> column_of_;  ///< of the first layer's weights, for the 2h values of [Z_u ‖ Z_v]
   Buffer<S> weight_, weight_back_;
   Index chunks_ = 1;
   S factor_ = S(1);

@@ -15,13 +15,13 @@ namespace sheafnn::layers {
 
 /// How a sheaf learner reads the embeddings Z (d' × f per node) of an arc's ends u and v.
 enum class LearnerInput : std::uint8_t {
-  concatenation,  ///< [Z_u ‖ Z_v], 2h numbers
-  summed,         ///< [Σ_i Z_u,i ‖ Σ_i Z_v,i], sums over the d' stalk coordinates, 2f numbers
-  /// [Z_u ‖ Z_v] as d' rows of 2f numbers, which are added up: as the published code does. For even d' it is the same for
+  concatenation,  ///< [Z_u ‖ Z_v], 2h values
+  summed,         ///< [Σ_i Z_u,i ‖ Σ_i Z_v,i], sums over the d' stalk coordinates, 2f values
+  /// [Z_u ‖ Z_v] as d' rows of 2f values, which are added up: as the published code does. For even d' it is the same for
   /// both directions of an edge.
   summed_published
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(LearnerInput) {
   return std::array{"concatenation", "summed", "summed-published"};
 }
@@ -39,14 +39,14 @@ struct SheafLearnerOptions {
   /// 2 of complex embeddings, whose stalk coordinates have f/2 real parts, then f/2 imaginary parts. Weights read the real parts of
   /// both ends first.
   Index parts = 1;
-  Index edge_features = 0;  ///< numbers of the graph's arcs that are read as well
+  Index edge_features = 0;  ///< features of the graph's arcs that are read as well
   Index types = 1;          ///< of edges, each with weights of its own
-  /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: there is none.
+  /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: none.
   Index labels = 0;
   double first_dispersion = 0;  ///< initial value of such a table's entries
 
   [[nodiscard]] Index outputs() const noexcept { return labels > 0 ? 0 : mean + spread; }
-  /// Columns of the weights that read a pair, edge features not counted; the weights behind edge weights have 2h.
+  /// Columns of the weights that read a pair, edge features not counted; the weights for edge weights have 2h columns.
   [[nodiscard]] Index pair_inputs() const noexcept {
     return 2 * (input == LearnerInput::concatenation ? inputs : channels);
   }
@@ -55,7 +55,7 @@ struct SheafLearnerOptions {
   /// Outputs of the first layer for every arc, without and with the logit of the edge weight: rows of weights that read a pair.
   [[nodiscard]] Index first_numbers() const noexcept { return hidden_layers == 0 ? outputs() : width; }
   [[nodiscard]] Index first_outputs() const noexcept { return first_numbers() + (edge_weights ? 1 : 0); }
-  /// Numbers of a node's projections by the first layer, as source and as target: each half is filled up to groups of four.
+  /// Length of a node's projections by the first layer, as source and as target; each half is padded to a multiple of four.
   [[nodiscard]] Index projection_width() const noexcept { return 2 * ((first_outputs() + 3) / 4 * 4); }
 };
 

@@ -22,14 +22,14 @@ namespace sheafnn::layers {
 /// What the maps of one sheaf of a pass are made of; a source reads what concerns it.
 template <class S>
 struct SheafInput {
-  Index sheaf = 0;        ///< number of the sheaf, from 0
+  Index sheaf = 0;        ///< index of the sheaf, from 0
   MatrixView<const S> x;  ///< PointSource: features of the layer, n × h
   Dropout dropout;        ///< PointSource: of x
   Noise<S> noise;         ///< VariationalSource
 };
 
 /// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
-/// Unchecked: their numbers, and that `blocks` are the graph's.
+/// Unchecked: their indices, and that `blocks` are the graph's.
 template <RestrictionMapFamily Family, class S>
 class SheafStack {
  public:
@@ -47,7 +47,7 @@ class SheafStack {
     return sheaves_[static_cast<std::size_t>(s)];
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
-  /// Memory with at least so many numbers per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
+  /// Memory with at least this many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
   /// A backward pass may write to a block of edges when the maps of the block have their derivatives.
   [[nodiscard]] EdgeMemory<S> edge_memory(Index numbers) {
     constexpr Index transport = BlockSizes<Family>::transport;

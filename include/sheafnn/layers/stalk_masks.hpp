@@ -22,7 +22,7 @@
 
 namespace sheafnn::layers {
 
-/// Dimensions of the stalks of every node and edge. Unchecked: numbers of nodes and blocks, and that sides are 0 or 1.
+/// Dimensions of the stalks of every node and edge. Unchecked: indices of nodes and blocks, and that sides are 0 or 1.
 template <class S>
 class StalkMasks {
  public:
@@ -82,8 +82,8 @@ class StalkMasks {
 
   /// Copies features, with 0 for absent coordinates. Unchecked: that both have the same shape.
   ///
-  /// \param nodes  of the first rows; the rows behind are copied as they are
-  /// \param from   rows of d' × f numbers, of which the first D × f are the stalk's
+  /// \param nodes  of the first rows; the rows after them are copied unchanged
+  /// \param from   rows of d' × f values, of which the first D × f are the stalk's
   /// \param to     may be the same array
   void mask(Execution execution, const NodeSelection& nodes, const MatrixView<const S>& from,
             const MatrixView<S>& to, Index channels) const {

@@ -127,7 +127,7 @@ class TypedLearner {
     OfType(const OfType&) = delete;
     OfType& operator=(const OfType&) = delete;
 
-    std::vector<std::int32_t> edge;  ///< their numbers in the whole graph, increasing
+    std::vector<std::int32_t> edge;  ///< their indices in the whole graph, increasing
     Graph graph;
     EdgeBlocks<S> blocks;
     SheafLearner<S> learner;
@@ -164,7 +164,7 @@ class TypedLearner {
       }
     });
   }
-  /// In the lanes behind the last edge, as in EdgeBlocks.
+  /// Fills the lanes after the last edge with copies, as in EdgeBlocks.
   void repeat_last_edge() noexcept {
     if (blocks_->block_count() == 0) return;
     const Index last = blocks_->block_count() - 1, count = blocks_->lane_count(last);

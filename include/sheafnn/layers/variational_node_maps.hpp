@@ -24,10 +24,10 @@ namespace sheafnn::layers {
 template <class S>
 struct NodeNoise {
   Stream stream[2];           ///< of T and of S
-  const S* values = nullptr;  ///< 2n rows of D² + 1 numbers: of T, then of S; U row by row, ε
+  const S* values = nullptr;  ///< 2n rows of D² + 1 values: of T, then of S; U row by row, ε
 };
 
-/// Distributions of the maps of n nodes. Unchecked: numbers of packs, nodes and parameters, and that views, noise and
+/// Distributions of the maps of n nodes. Unchecked: indices of packs, nodes and parameters, and that views, noise and
 /// maps are of this graph.
 template <int D, class S>
 class VariationalNodeMaps {
@@ -220,7 +220,7 @@ class VariationalNodeMaps {
 
   const NodeDegrees<S>* degrees_;
   Q q_;
-  Buffer<S> parameter_, gradient_;  ///< by side, block and number, a pack each
+  Buffer<S> parameter_, gradient_;  ///< by side, block and index, a pack each
   Buffer<double> block_sum_;
 };
 

@@ -22,10 +22,10 @@
 
 namespace sheafnn::layers {
 
-/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise are of this
-/// graph, and that weights are finite. Maps of numbers that are not finite have such numbers.
+/// Posterior of every incident pair. Unchecked: indices of blocks and sides, that learner, sheaf and noise are of this
+/// graph, and that weights are finite. Raw outputs that are not finite give maps that are not finite.
 ///
-/// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: numbers of arcs are then numbers of incident pairs
+/// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: indices of arcs are then indices of incident pairs
 template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>
 class VariationalSheaf {
  public:
@@ -85,7 +85,7 @@ class VariationalSheaf {
       q_.mean(parameters, map[side]);
     }
   }
-  /// Parameters of a block of edges, lanes-innermost: parameter_size numbers per incident pair.
+  /// Parameters of a block of edges, lanes-innermost: parameter_size values per incident pair.
   [[nodiscard]] const S* parameter(Index block, int side) const noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
@@ -267,7 +267,7 @@ class VariationalSheaf {
       for (int side = 0; side < 2; ++side) draw[side][k] = P::load(values + side * W);
     }
   }
-  /// The noise of one side for backward passes; null where the posterior does without.
+  /// The noise of one side for backward passes; null if the posterior needs none.
   const P* draw_again([[maybe_unused]] const Noise<S>& noise, [[maybe_unused]] Index block,
                       [[maybe_unused]] int side, [[maybe_unused]] P (&draw)[Q::noise_size]) const {
     if constexpr (needs_noise<Q>) {

@@ -24,7 +24,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, explicit noise, the rows of
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: indices of sheaves, explicit noise, the rows of
 /// `work`, and that `blocks` belong to the graph. The learner and the encoder check their arguments.
 ///
 /// \tparam Posterior  SheafPosterior, or AroundGiven
@@ -64,7 +64,7 @@ class VariationalSource {
   [[nodiscard]] const Stack& stack() const noexcept { return stack_; }
   [[nodiscard]] Stack& stack() noexcept { return stack_; }
   [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
-  /// Of the maps, or of their deviations from given ones.
+  /// The posteriors of the maps, or of their deviations from given maps.
   [[nodiscard]] const Posteriors& posterior() const noexcept { return inferred_->posterior_; }
   /// Edge weights w_e, lanes-innermost, or null where all are 1.
   [[nodiscard]] const S* edge_weights(Index = 0) const noexcept {
@@ -127,7 +127,7 @@ class VariationalSource {
   /// \param overwrites  may the backward pass overwrite blocks of the sheaves? Of one sample it then keeps no derivatives in Q's
   ///                    parameters
   void begin_backward(Execution execution, double kl_weight, bool overwrites = false);
-  /// From gradient() to the derivatives in Q's parameters, which add up.
+  /// Adds to the derivatives of Q's parameters, from gradient().
   ///
   /// \param log_ratio_weight  factor of log_ratio(input) in the loss
   void backward(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input,
@@ -157,7 +157,9 @@ class VariationalSource {
       use(block, side, centre_.deviation(block, side, map), centre_.deviation_bar(block, side, map_bar));
     };
   }
-  /// From the blocks of a sheaf to the derivatives in Q's parameters. \param begun  has the sheaf begun its backward pass?
+  /// Adds to the derivatives of Q's parameters from the derivatives of a sheaf's blocks.
+  ///
+  /// \param begun  has the sheaf begun its backward pass?
   void add_sheaf(Execution execution, const Deferred& of, bool begun);
   /// The same of deferred sheaves.
   void add_deferred(Execution execution);
@@ -177,7 +179,7 @@ class VariationalSource {
   std::vector<Deferred> deferred_;  ///< in the order of their backward passes
   double kl_weight_ = 0;            ///< of the backward pass
   bool defers_ = false;             ///< does it defer sheaves?
-  bool keeps_gradient_ = true;      ///< are there derivatives in Q's parameters?
+  bool keeps_gradient_ = true;      ///< have derivatives of Q's parameters been added?
 };
 
 template <class Posterior, class S, class Maps>

@@ -65,7 +65,7 @@ struct LinearWeights {
   }
 };
 
-/// Scale w and shift b of a normalisation, h numbers each.
+/// Scale w and shift b of a normalisation, h values each.
 template <class T>
 struct NormWeights {
   WeightVector<T> scale, shift;
@@ -74,7 +74,7 @@ struct NormWeights {
     list.vector(scale, {name, ".weight"}, {width}, constant_values(1));
     list.vector(shift, {name, ".bias"}, {width}, {});
   }
-  /// Of the norm after a layer, which has the list's suffix.
+  /// Declares the weights of the norm after a layer, with the list's suffix.
   void declare_after_layer(ParameterList<T>& list, Index width) {
     const std::string number = std::exchange(list.suffix, "");
     declare(list, "norm" + number, width);
@@ -93,7 +93,7 @@ struct NormWeights {
   }
 };
 
-/// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
+/// The weights of a sheaf learner; all matrices are out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
 struct SheafLearnerWeights {
   std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
@@ -106,7 +106,7 @@ struct SheafLearnerWeights {
   [[nodiscard]] const SheafLearnerWeights& of_type(std::size_t type) const {
     return type == 0 ? *this : more_types[type - 1];
   }
-  /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
+  /// \param number  index of the sheaf, for a learner of its own; −1: one learner with a distribution
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
     declare_type(list, options, number, options.types > 1 ? 0 : -1);
     more_types.resize(static_cast<std::size_t>(options.types - 1));
@@ -136,14 +136,14 @@ struct SheafLearnerWeights {
   }
 };
 
-/// Of a sheaf source: an encoder of its own, if it has one, and one learner, or one per sheaf.
+/// The weights of a sheaf source: its own encoder, if it has one, and one learner, or one per sheaf.
 template <class T>
 struct SheafSourceWeights {
   LinearWeights<T> encoder;
   std::span<const SheafLearnerWeights<T>> learners;
 };
 
-/// Of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
+/// The weights of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
 template <class T>
 struct DiffusionWeights {
   WeightMatrix<T> left;     ///< A, d' × d'
@@ -166,11 +166,11 @@ struct DiffusionWeights {
     if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
   }
 };
-/// Of a layer that mixes features and adds a bias to each channel. \tparam T const S, S or ParameterSlot
+/// The weights of a layer that mixes features and adds a bias to each channel. \tparam T const S, S or ParameterSlot
 template <class T>
 struct BiasedWeights {
   DiffusionWeights<T> mixing;  ///< A and B; no ε
-  WeightVector<T> bias;        ///< b, f numbers; empty without
+  WeightVector<T> bias;        ///< b, f values; empty without
 
   /// A = I, B random orthogonal, b = 0.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias = true) {
@@ -185,12 +185,12 @@ struct BiasedWeights {
   }
 };
 
-/// Of a directed layer: A and B of the real part with ε of both parts. A' and B' of the imaginary part may be the same.
+/// The weights of a directed layer: A and B of the real part with ε of both parts. A' and B' of the imaginary part may be the same.
 /// \tparam T const S, S or ParameterSlot
 template <class T>
 struct DirectedWeights {
   DiffusionWeights<T> real, imaginary;
-  WeightVector<T> concentration;  ///< of random phases, one number before its activation; empty without
+  WeightVector<T> concentration;  ///< of random phases, one value before its activation; empty without
 
   /// A = I, B half of a random orthogonal matrix, ε = 0, a concentration of 0.908.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
@@ -233,8 +233,8 @@ struct DiffusionParameters {
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>
 struct FilterWeights {
-  WeightVector<T> theta;  ///< K + 1 numbers, see Polynomial
-  WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
+  WeightVector<T> theta;  ///< K + 1 values, see Polynomial
+  WeightVector<T> skip;   ///< α, one value; empty without the high-pass term
 
   /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const PolynomialOptions& options) {
@@ -267,7 +267,7 @@ struct NodeLearnerWeights {
   std::vector<SageWeights<T>> convolutions;
   std::vector<NormWeights<T>> norms;
 
-  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
+  /// \param raised  indices of outputs whose bias starts at a value of its own, and that value
   void declare(ParameterList<T>& list, const std::string& name, const NodeLearnerOptions& options,
                const std::vector<std::pair<Index, double>>& raised) {
     const Index g = options.width;

@@ -65,7 +65,7 @@ template <class T>
 
 /// An elementwise function that an architecture chooses.
 enum class Activation : std::uint8_t { gelu, elu, relu, tanh, sigmoid, identity };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(Activation) {
   return std::array{"gelu", "elu", "relu", "tanh", "sigmoid", "identity"};
 }

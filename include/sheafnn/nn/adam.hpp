@@ -54,7 +54,7 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
-/// A loop over parameters is cut in steps of so many.
+/// A loop over parameters is cut in steps of this size.
 inline constexpr Index adam_grain = 4096;
 
 /// Rates that single precision can hold; 0: the sheaf learner has the rate of the other parameters.
@@ -77,7 +77,7 @@ namespace sheafnn::layers {
 /// How weight decay acts. As an L2 term, λ · value is added to the gradient. Decoupled from the gradient (AdamW; Loshchilov,
 /// Hutter 2019), value −= rate · λ · value.
 enum class WeightDecay : std::uint8_t { l2, decoupled };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(WeightDecay) { return std::array{"l2", "decoupled"}; }
 
 /// Moments of every parameter, and the number of steps taken.

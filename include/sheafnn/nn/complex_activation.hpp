@@ -18,10 +18,10 @@ enum class ComplexActivation : std::uint8_t {
   complex_relu,  ///< z for a ≥ 0, otherwise 0
   elu            ///< ELU(a) + i ELU(b)
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(ComplexActivation) { return std::array{"complex-relu", "elu"}; }
 
-/// From z = {a, b} to its activation, in place. Takes any numbers.
+/// Replaces z = {a, b} by its activation. Takes any numbers.
 template <class T>
 SHEAFNN_HD SHEAFNN_INLINE void activate(ComplexActivation activation, T (&z)[2]) {
   if (activation == ComplexActivation::elu) {

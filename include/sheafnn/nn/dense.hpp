@@ -59,7 +59,7 @@ struct ProductStrip {
   Index start_stride;
   MatrixView<S> c;
 
-  /// Rows × (a tile of columns) numbers of C, with the same bits for any number of rows.
+  /// Rows × (a tile of columns) entries of C, with the same bits for any number of rows.
   template <int Rows, class T, bool Whole>
   SHEAFNN_INLINE void tile(Index row, const TileAt<T, Whole>& column) const {
     T sum[Rows];

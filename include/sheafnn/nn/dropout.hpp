@@ -20,7 +20,7 @@ namespace sheafnn::layers {
 /// of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
 ///
 /// A mask holds one bit per element, 1 for kept: bit e % 8 of byte e / 8.
-/// Unchecked: a rate in [0, 1), numbers of at least 0, and the size of masks.
+/// Unchecked: a rate in [0, 1), indices of at least 0, and the size of masks.
 struct Dropout {
   static constexpr Index block = 128;
 
@@ -85,7 +85,7 @@ namespace sheafnn::detail {
   const std::uint64_t wide = static_cast<std::uint64_t>(id);
   return stream.words(static_cast<std::uint32_t>(wide), 0, static_cast<std::uint32_t>(wide >> 32));
 }
-/// Is the element kept that half 0 … 7 of the words decides, counted from the low one of word 0?
+/// Is the element of half 0 … 7 of the words kept, counted from the low half of word 0?
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool half_keeps(const PhiloxBlock<std::uint32_t>& words, int half,
                                                         std::uint32_t threshold) {
   // No index into the words: where `half` is known only at run time, they would not stay in registers.
@@ -112,7 +112,7 @@ inline bool Dropout::keeps(Index element) const { return detail::stream_keeps(st
 
 namespace sheafnn::detail {
 
-/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For
+/// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` covers. For
 /// devices.
 template <class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint32_t threshold, Index id,
@@ -138,7 +138,7 @@ SHEAFNN_HD SHEAFNN_INLINE void for_dropout_block(const Stream& stream, std::uint
   return static_cast<std::uint32_t>(bits >> (element % 8));
 }
 
-/// value · factor for kept elements and 0 for dropped ones; `element` is the number of the first lane.
+/// value · factor for kept elements and 0 for dropped ones; `element` is the index of the first lane.
 template <class T>
 [[nodiscard]] SHEAFNN_INLINE T dropped(const T& value, const std::uint8_t* mask, Index element,
                                        scalar_of_t<T> factor) {

@@ -39,13 +39,13 @@ class DropoutMask {
   SHEAFNN_NOINLINE void draw(Execution execution, const Dropout& dropout) {
     if (begin_draw(dropout)) fill(execution, dropout, bits_.data());
   }
-  /// Draws the mask of the next pass: after take_ahead(), in any thread, also beside draw() and bits().
+  /// Draws the mask of the next pass: after take_ahead(), in any thread, even during draw() and bits().
   SHEAFNN_NOINLINE void draw_ahead(const Dropout& dropout) {
     assert(!ahead_bits_.empty());
     fill(1, dropout, ahead_bits_.data());
     ahead_ = dropout;
   }
-  /// Not beside draw_ahead(): makes the mask that was drawn ahead available to draw(), and prepares the next one.
+  /// Never during draw_ahead(): makes the mask that was drawn ahead available to draw(), and prepares the next one.
   void take_ahead() {
     if (ahead_) {
       std::swap(bits_, ahead_bits_);

@@ -15,11 +15,11 @@
 
 namespace sheafnn::layers {
 
-/// Elements first[i] … first[i + 1] − 1 of the part are number[i], number[i] + 1, … of the whole. Elements behind the last
-/// run are none of the whole; they are dropped. Unchecked: numbers of at least 0 and the size of masks.
+/// Elements first[i] … first[i + 1] − 1 of the part are number[i], number[i] + 1, … of the whole. Elements after the last
+/// run do not belong to the whole and are dropped. Unchecked: counts and indices of at least 0, and the size of masks.
 class ElementRuns {
  public:
-  /// Appends `count` elements whose numbers in the whole are number, number + 1, ….
+  /// Appends `count` elements whose indices in the whole are number, number + 1, ….
   void add(Index number, Index count) {
     if (count == 0) return;
     if (!number_.empty() && number_.back() + (first_.back() - first_[first_.size() - 2]) == number) {
@@ -74,7 +74,7 @@ class ElementRuns {
   std::vector<Index> number_;
 };
 
-/// The rows of `width` numbers of a part's own nodes, in an array with a row for every node of the whole graph. Takes any
+/// The rows of `width` values of a part's own nodes, in an array with a row for every node of the whole graph. Takes any
 /// width.
 [[nodiscard]] inline std::shared_ptr<const ElementRuns> runs_of_rows(const PartNumbers& part, Index width) {
   const auto r = std::make_shared<ElementRuns>();
@@ -87,7 +87,7 @@ class ElementRuns {
 }
 /// The stored features of these nodes, in the stored features of the whole. Unchecked: sizes of the arguments.
 ///
-/// \param first_entry  number of the first one of every owned node \param row_size  row_size(u) is their number
+/// \param first_entry  index of the first one of every owned node \param row_size  row_size(u) is their number
 template <class RowSize>
 [[nodiscard]] std::shared_ptr<const ElementRuns> runs_of_entries(const PartNumbers& part,
                                                                  const std::vector<Index>& first_entry,

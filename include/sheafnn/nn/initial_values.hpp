@@ -22,13 +22,13 @@ namespace sheafnn::layers {
 /// Fills the values of a parameter, row by row, from a stream of its own. They are 0 before; null: they stay so.
 using InitialValues = std::function<void(const Stream&, std::span<double>)>;
 
-/// Parameters that start at one number.
+/// Parameters that all start at the same value.
 [[nodiscard]] SHEAFNN_NOINLINE inline InitialValues constant_values(double value) {
   return [value](const Stream&, std::span<double> values) {
     for (double& one : values) one = value;
   };
 }
-/// Numbers uniform in ±1/√inputs. Unchecked: inputs ≥ 1.
+/// Values uniform in ±1/√inputs. Unchecked: inputs ≥ 1.
 [[nodiscard]] SHEAFNN_NOINLINE inline InitialValues uniform_values(Index inputs) {
   return [inputs](const Stream& stream, std::span<double> values) {
     const double bound = 1 / std::sqrt(static_cast<double>(inputs));
@@ -68,7 +68,7 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
     for (double& one : values) one *= factor;
   };
 }
-/// Others, but for the values at some indices.
+/// The values of `others`, replaced at some indices.
 [[nodiscard]] inline InitialValues replaced_values(InitialValues others,
                                                    std::vector<std::pair<Index, double>> at) {
   return [others = std::move(others), at = std::move(at)](const Stream& stream, std::span<double> values) {

@@ -40,6 +40,7 @@ struct ParameterSlot {
 
 namespace sheafnn::detail {
 
+/// How a struct of weights sees a matrix and a vector: as views, or as places among the parameters.
 template <class T>
 struct WeightViews {
   using Matrix = MatrixView<T>;
@@ -67,7 +68,7 @@ class ParameterDeclarations {
   std::string suffix;                              ///< after their names
   bool as_stored = false;  ///< are their initial values listed as they lie in memory, not as files have them?
 
-  /// The next declaration is of this parameter of the table. Unchecked: its number.
+  /// The next declaration is of this parameter of the table. Unchecked: its index.
   void go_to(ParameterId id) noexcept { next_ = id; }
 
  protected:
@@ -126,7 +127,7 @@ class ParameterList : public detail::ParameterDeclarations {
  public:
   /// Adds to `table`, which must outlive the list.
   explicit ParameterList(ParameterTable& table) requires adds : ParameterDeclarations(table) {}
-  /// Views of `array`, which is laid out like the parameters of `table`. Unchecked: it has as many numbers as they.
+  /// Views of `array`, which is laid out like the parameters of `table`. Unchecked: it has as many values as they.
   ParameterList(const ParameterTable& table, T* array) requires(!adds)
       : ParameterDeclarations(table), array_(array) {}
 
@@ -144,7 +145,7 @@ class ParameterList : public detail::ParameterDeclarations {
       weight = transposed ? WeightMatrix<T>(at, columns, rows) : WeightMatrix<T>(at, rows, columns);
     }
   }
-  /// \param shape  as files have it; the view has all numbers in one row. \throws as matrix()
+  /// \param shape  as files have it; the view has all values in one row. \throws as matrix()
   SHEAFNN_NOINLINE void vector(WeightVector<T>& weight, const Name& name, std::initializer_list<Index> shape,
                                InitialValues initial) {
     const ParameterInfo& info = take(name, shape, std::move(initial), false);
@@ -162,11 +163,11 @@ class ParameterList : public detail::ParameterDeclarations {
 /// What the names of a loss's parameters begin with, in a model and in its files.
 inline constexpr std::string_view loss_prefix = "loss.";
 
-/// Adds the parameters that declare(list) declares, with initial values, behind the parameters of a set, which keep
+/// Adds the parameters that declare(list) declares, with initial values, after the parameters of a set, which keep
 /// their values: weights of a loss, for example. Arrays with the layout of the parameters, such as a network's
 /// gradient, must be made again.
 ///
-/// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that is there already
+/// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that exists already
 template <class S, class Declare>
 void extend_parameters(ParameterSet<S>& parameters, std::uint64_t seed, const Declare& declare) {
   ParameterSet<S> extended = parameters;
@@ -189,7 +190,7 @@ template <class T>
   return info.transposed ? MatrixView<T>(array + info.offset, columns, rows)
                          : MatrixView<T>(array + info.offset, rows, columns);
 }
-/// As above.
+/// The view of one parameter as a vector, as matrix_at().
 template <class T>
 [[nodiscard]] std::span<T> vector_at(const ParameterTable& table, ParameterSlot slot, T* array) {
   const ParameterInfo& info = table.info(slot);

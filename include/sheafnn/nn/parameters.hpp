@@ -33,7 +33,7 @@ struct ParameterInfo {
   Index offset = 0;
   Index size = 0;
   InitialValues initial;
-  bool as_stored = false;  ///< are initial values listed as the numbers lie in memory, not as files have them?
+  bool as_stored = false;  ///< are initial values listed in the order of memory, not as files have them?
 };
 
 /// Position of a parameter in the arrays; −1 if the architecture lacks the parameter.
@@ -50,13 +50,13 @@ struct LayoutOnly {};
 
 namespace sheafnn::layers {
 
-/// Which parameters a network has, without their values. Unchecked: numbers of parameters, which add() and find()
+/// Which parameters a network has, without their values. Unchecked: indices of parameters, which add() and find()
 /// return.
 class ParameterTable {
  public:
   /// Adds a parameter.
   ///
-  /// \throws std::invalid_argument  no name, or one that is there already; no extent, or one outside 1 … 2147483647
+  /// \throws std::invalid_argument  no name, or one that exists already; no extent, or one outside 1 … 2147483647
   ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false,
                   InitialValues initial = {}, bool as_stored = false) {
     ParameterInfo info{std::move(name),    std::move(shape), transposed, group, size_, 1,
@@ -103,7 +103,7 @@ class ParameterSet : public ParameterTable {
 
   /// Its values, as they lie in memory. Unchecked: an id of this set, after finish() or initialise().
   [[nodiscard]] S* data(ParameterId id) noexcept { return value_.data() + info(id).offset; }
-  /// The same.
+  /// Its values, read only. Unchecked: as above.
   [[nodiscard]] const S* data(ParameterId id) const noexcept { return value_.data() + info(id).offset; }
 
   /// Row-major copy in the user-visible shape (out × in), from `array`: the values or an array laid out like them.
@@ -182,7 +182,7 @@ void ParameterSet<S>::set(ParameterId id, std::span<const S> values) {
   });
 }
 
-/// Zeros the numbers of all parameters except the ones in `kept`. Unchecked: the array is laid out like the parameters.
+/// Zeros the values of all parameters except the parameters in `kept`. Unchecked: the array is laid out like the parameters.
 template <class S>
 void clear_but(const ParameterSet<S>& parameters, std::initializer_list<ParameterId> kept, Buffer<S>& array) {
   for (std::size_t id = 0; id < parameters.info().size(); ++id) {

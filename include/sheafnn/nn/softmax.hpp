@@ -14,10 +14,10 @@
 
 namespace sheafnn::detail {
 
-/// log Σ e^v over the numbers of a row, without overflow.
+/// log Σ e^v over the values of a row, without overflow.
 ///
 /// \param largest  one of them, or −∞
-/// \param each     each(use) calls use(v) for every number v
+/// \param each     each(use) calls use(v) for every value v
 template <class T, class Each>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T log_sum_exp(T largest, const Each& each) {
   using std::exp;
@@ -54,7 +54,7 @@ void log_softmax_block(int count, Index classes, S* logits, Index stride) {
 namespace sheafnn::layers {
 
 /// Replaces each row of `logits` (rows × classes, row stride `stride`) by its logarithmic softmax.
-/// Unchecked: that they are there, and at least one class. A row with NaN or +∞ becomes NaN.
+/// Unchecked: the memory of the rows, and at least one class. A row with NaN or +∞ becomes NaN.
 template <class S>
 SHEAFNN_NOINLINE void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits, Index stride) {
   constexpr Index W = lanes<S>;
@@ -79,7 +79,7 @@ SHEAFNN_NOINLINE void log_softmax_rows(Execution execution, Index rows, Index cl
 
 namespace sheafnn::detail {
 
-/// sum (a row of `classes` numbers per node) += e^log_probabilities (a row per node of `nodes`, row stride `stride`,
+/// sum (a row of `classes` values per node) += e^log_probabilities (a row per node of `nodes`, row stride `stride`,
 /// which is finite where it fills up).
 template <class S>
 void add_probabilities(Execution execution, const NodeSelection& nodes, Index classes, const S* log_probabilities,

@@ -70,7 +70,7 @@ class SparseInput {
   [[nodiscard]] Index row_size(Index u) const noexcept { return row_offset_[u + 1] - row_offset_[u]; }
   [[nodiscard]] const S* values() const noexcept { return value_.data(); }
 
-  /// Numbers to work in that forward() needs for `outputs` products of some width.
+  /// Size of the working memory that forward() needs for `outputs` products of some width.
   [[nodiscard]] Index work_size(Index width, int outputs) const noexcept {
     return parts_ > 1 ? outputs * parts_ * rows_ * width : 0;
   }
@@ -78,7 +78,7 @@ class SparseInput {
   /// out (n × width) = X W + 1 bᵀ.
   ///
   /// \param weight  columns() × width, row-major: the transposed weight of the layer
-  /// \param work    work_size(width, 1) numbers
+  /// \param work    work_size(width, 1) values
   /// \param finish  called as finish(first row, past the last one) for disjoint ranges of rows that are ready,
   ///                from any thread
   template <class Finish = detail::LeaveRows>
@@ -96,7 +96,7 @@ class SparseInput {
   }
   /// Both in one walk over X: dropped_out for dropout(X), and out.
   ///
-  /// \param work  work_size(width, 2) numbers
+  /// \param work  work_size(width, 2) values
   template <class Finish = detail::LeaveRows>
   void forward_both(Execution execution, EntryDropout<S>& dropped, const S* weight, const S* bias, Index width,
                     S* dropped_out, S* out, S* work, const Finish& finish = {}) const {

@@ -25,13 +25,13 @@
 
 namespace sheafnn {
 
-/// What decides the distribution of the map of an incident pair.
+/// What determines the distribution of the map of an incident pair.
 enum class DeviationSource : std::uint8_t {
   arcs,            ///< a learner of spreads reads both ends; the centre is the given map
   arcs_and_means,  ///< it predicts a mean deviation as well
   labels           ///< one spread for all edges with the same label, a parameter; the centre is the given map
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(DeviationSource) { return std::array{"arcs", "arcs-and-means", "labels"}; }
 
 /// Labels of edges, 0 … count − 1.
@@ -160,7 +160,7 @@ class AroundGiven : public Deviation<typename detail::DeviationPosterior<Family>
 
   [[nodiscard]] const GivenMaps<Family>& centre() const noexcept { return centre_; }
   [[nodiscard]] DeviationSource source() const noexcept { return source_; }
-  /// Of the edges; empty unless labels decide.
+  /// The labels of the edges; empty unless spreads depend on labels.
   [[nodiscard]] const EdgeLabels& labels() const noexcept {
     static const EdgeLabels none;
     return labels_ == nullptr ? none : *labels_;

@@ -25,7 +25,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// N² numbers, column by column, as a matrix, and back.
+/// N² entries, column by column, as a matrix, and back.
 template <int N, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE SquareMatrix<T, N> matrix_of(const T* entries) {
   SquareMatrix<T, N> r;

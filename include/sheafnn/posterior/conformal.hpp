@@ -3,7 +3,7 @@
 /// |log c| is limited to Family::largest_log_scale; μ of an unbounded activation may lie beyond it. Where it does, the
 /// Monte Carlo estimate of the KL term, which sees the limited map alone, is of no use: the closed form is.
 ///
-///     raw outputs: D(D − 1)/2 numbers for M, μ_raw  |  κ_raw, σ_raw
+///     raw outputs: D(D − 1)/2 values for M, μ_raw  |  κ_raw, σ_raw
 ///     μ = tanh(μ_raw) (or another SheafActivation),  log σ = −ELU(−σ_raw),  KL = KL_D(κ) + ½ (μ² + σ² − 1) − log σ
 ///
 /// Source: math: "Conformal maps" (3.12).

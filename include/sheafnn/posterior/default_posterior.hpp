@@ -12,6 +12,7 @@ namespace sheafnn {
 
 namespace detail {
 
+/// The default posterior of a family, as `type`.
 template <class Family>
 struct DefaultPosterior {
   using type = NormalPosterior<Family>;

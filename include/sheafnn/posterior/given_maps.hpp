@@ -38,7 +38,7 @@ class GivenMaps {
   [[nodiscard]] Index count() const noexcept {
     return sheaves_ == nullptr ? 0 : static_cast<Index>(sheaves_->size());
   }
-  /// Unchecked: its number, 0 … count() − 1.
+  /// Unchecked: its index, 0 … count() − 1.
   [[nodiscard]] const CellularSheaf<Family>& operator[](Index sheaf) const noexcept {
     return (*sheaves_)[static_cast<std::size_t>(sheaf)];
   }
@@ -81,7 +81,7 @@ class GivenMaps {
     }
     return true;
   }
-  /// \throws std::invalid_argument  an arc of the part that the whole has not
+  /// \throws std::invalid_argument  an arc of the part that the whole does not have
   static void check_arcs(const Graph& graph, const Graph& whole, std::string_view sheaf);
 
   std::shared_ptr<const Sheaves> sheaves_;

@@ -2,7 +2,7 @@
 /// NodeMapPosterior: the distribution of one conformal map of a node in a Bayesian cooperative sheaf. R ~ C(M, κ) and,
 /// independent, log of the scale ~ N(μ, s²). Prior: uniform × N(0, 1).
 ///
-///     raw outputs, in this order: D(D − 1)/2 numbers of M, κ_raw, μ, s_raw;  without scales the first two only
+///     raw outputs, in this order: D(D − 1)/2 values of M, κ_raw, μ, s_raw;  without scales the first two only
 ///     M = rotation(tanh raw),  κ as in CayleyPosterior,  log s = −ELU(−s_raw)
 ///     KL = KL_D(κ) + ½ (μ² + s² − 1) − log s
 ///

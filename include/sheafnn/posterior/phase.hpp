@@ -20,10 +20,10 @@ class PhasePosterior {
   using Map = Posterior::Map<S>;
 
  public:
-  /// Numbers of noise: a uniform rotation of the plane.
+  /// Values of noise per arc: a uniform rotation of the plane.
   static constexpr int noise_size = Posterior::noise_size;
 
-  /// The place of number k of the noise in a row of explicit noise.
+  /// The position of value k of the noise in a row of explicit noise.
   [[nodiscard]] SHEAFNN_HD static constexpr int noise_index(int k) { return Posterior::noise_index(k); }
   /// κ and its slope from κ before its activation.
   [[nodiscard]] SHEAFNN_HD static detail::Concentration<S> concentration(const S& raw) {

@@ -37,7 +37,7 @@ struct PointMap {
       rotation::RotationParametrisation::householder;  ///< of families with rotations
   SheafActivation sheaf_activation = SheafActivation::tanh;
 
-  /// \param raw  size numbers
+  /// \param raw  size values
   template <class T>
   SHEAFNN_HD void map(const T* raw, Map<T>& out) const {
     T z[detail::array_size(size)];

@@ -12,7 +12,7 @@
 
 namespace sheafnn {
 
-/// A matrix with a name, rows × columns numbers row by row.
+/// A matrix with a name, rows × columns values row by row.
 struct NamedMatrix {
   std::string name;
   Index columns = 1;
@@ -22,7 +22,7 @@ struct NamedMatrix {
 /// Row a belongs to the arc a = (u→v) of a graph with m edges, that is to the incident pair u ⊴ {u, v}. Arcs are sorted by
 /// source, then target, as in Graph.
 struct PosteriorParameters {
-  Index map_size = 0;            ///< numbers per map, as the family stores it: D² (row by row) or D (a diagonal)
+  Index map_size = 0;            ///< values per map, as the family stores it: D² (row by row) or D (a diagonal)
   std::vector<double> location;  ///< 2m × map_size, the means
   std::vector<NamedMatrix> spread;   ///< 2m × columns each; which ones is up to the posterior
   std::vector<double> edge_weights;  ///< m, by edge; 1 if the model has no edge weights

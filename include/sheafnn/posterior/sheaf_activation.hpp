@@ -3,7 +3,7 @@
 /// parametrisation). It acts elementwise, except for attention.
 ///
 ///     tanh, identity, ELU;     residual:  F = I + the outputs, of families whose coordinates are entries of the map;
-///     attention and exponential, of D × D numbers row by row:  F = I − softmax of each row,  so F 1 = 0;
+///     attention and exponential, of D × D values row by row:  F = I − softmax of each row,  so F 1 = 0;
 ///     F = exp of the matrix, see matrix_exponential()
 ///
 /// Source: math: "Sheaf learner".
@@ -23,7 +23,7 @@ namespace sheafnn {
 
 /// See the top of this file.
 enum class SheafActivation : std::uint8_t { tanh, identity, elu, attention, residual, exponential };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(SheafActivation) {
   return std::array{"tanh", "identity", "elu", "attention", "residual", "exponential"};
 }
@@ -35,7 +35,7 @@ namespace detail {
   return activation == SheafActivation::residual || activation == SheafActivation::exponential;
 }
 
-/// Of `count` raw outputs, in any of the elementwise activations, `residual` without the I. T = float, double or Pack.
+/// Activates `count` raw outputs with any of the elementwise activations, `residual` without the I. T = float, double or Pack.
 template <int count, class T>
 SHEAFNN_HD SHEAFNN_INLINE void activate_raw(SheafActivation activation, const T* raw, T* out) {
   using std::tanh;

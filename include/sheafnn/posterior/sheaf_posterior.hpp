@@ -7,16 +7,16 @@
 ///
 ///     family             the restriction-map family it draws from
 ///     name               as checkpoints name it
-///     mean_size          numbers that the learner's mean weights predict per incident pair,
-///     spread_size        and numbers that its spread weights predict; together the raw outputs
-///     parameter_size     numbers that activate() makes of them, of which sample() reads the first sample_size
-///     gradient_size      numbers that the derivatives in the distribution's parameters take
-///     noise_size         random numbers behind one map
-///     closed_form_kl     are there kl() and kl_backward()? Otherwise the ELBO uses log_ratio()
+///     mean_size          number of values that the learner's mean weights predict per incident pair
+///     spread_size        the same for its spread weights; together they are the raw outputs
+///     parameter_size     values that activate() makes of them, of which sample() reads the first sample_size
+///     gradient_size      values that the derivatives in the distribution's parameters take
+///     noise_size         random numbers per map
+///     closed_form_kl     does it have kl() and kl_backward()? Otherwise the ELBO uses log_ratio()
 ///
 ///     activate(raw, parameters)                             the distribution of one incident pair
 ///     activate_backward(raw, parameters, gradient, raw_bar)  sets raw_bar
-///     draw_noise(stream, arc, noise)                        a pure function of the arc's number
+///     draw_noise(stream, arc, noise)                        a pure function of the arc's index
 ///     sample(parameters, noise, map)                        reparametrised: differentiable at fixed noise
 ///     sample_backward(parameters, noise, map, map_bar, c, gradient)
 ///                                                           adds the derivative of ⟨map_bar, F⟩ + c · log_ratio
@@ -24,7 +24,7 @@
 ///     kl(parameters), kl_backward(parameters, weight, gradient)   KL(q ‖ prior); adds weight times its derivative
 ///     mean(parameters, map)                                 the distribution's location
 ///
-/// A posterior may name parts of its parameters that users want to see beside the mean, a concentration or a standard
+/// A posterior may name parts of its parameters that users want to see besides the mean, a concentration or a standard
 /// deviation: `static constexpr std::array spread_parameters = {ParameterRange{"kappa", 9, 1}};`. They are what
 /// posterior_parameters() reads out; of a posterior without it, all parameters as "parameters".
 ///
@@ -37,7 +37,7 @@
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
 ///
-/// Unchecked: the sizes of arrays, numbers k of coordinates and draws, and that parameters come from activate(). The same
+/// Unchecked: the sizes of arrays, indices k of coordinates and draws, and that parameters come from activate(). The same
 /// holds for all functions of posteriors, priors and point maps. Raw outputs may be any finite numbers.
 #pragma once
 
@@ -87,7 +87,7 @@ concept SheafPosterior = RestrictionMapFamily<typename Q::family> && std::is_tri
   { Q::closed_form_kl } -> std::convertible_to<bool>;
 } && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, math::Pack<float, 16>>;
 
-/// Numbers first … first + count − 1 of what a posterior's activate() writes, with a name.
+/// Values first … first + count − 1 of what a posterior's activate() writes, with a name.
 struct ParameterRange {
   std::string_view name;
   int first = 0;

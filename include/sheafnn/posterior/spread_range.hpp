@@ -20,7 +20,7 @@ namespace sheafnn {
 
 /// See the file comment.
 enum class SpreadRange : std::uint8_t { concentrated, published };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(SpreadRange) { return std::array{"concentrated", "published"}; }
 
 namespace detail {

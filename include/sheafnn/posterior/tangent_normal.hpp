@@ -9,7 +9,7 @@
 /// of angles below π, where exp is one-to-one, with probability 0.02 at most.
 ///
 /// There is no KL in closed form: the density of Y is a sum over all φ with the same exponential. log_ratio() takes the
-/// term of the φ drawn. Its mean is KL(q ‖ prior) less the entropy of φ given Y. By this entropy the KL term of the training
+/// term of the φ drawn. Its mean is KL(q ‖ prior) minus the entropy of φ given Y. By this entropy the KL term of the training
 /// loss is too small. At σ = σ_max it is 0.0048 nats per incident pair for D = 2, 0.054 for D = 3; at σ = ½ 1e-9 and 4e-8.
 /// Source: math: "Tangent normal posterior", "Normal in the tangent space".
 /// Unchecked: see posterior/sheaf_posterior.hpp.

@@ -7,7 +7,7 @@
 ///     word 0  low 32 bits of id            word 2  epoch
 ///     word 1  draw (12 bits) | id (20)     word 3  purpose (6 bits) | layer (10) | sample (16)
 ///
-/// The 20 upper bits of an id are 0 but for very large graphs.
+/// The 20 upper bits of an id are 0 except for very large graphs.
 #pragma once
 
 #include <cmath>
@@ -29,12 +29,12 @@ enum class Purpose : std::uint32_t {
   hidden_dropout = 3,     ///< dropout of the encoder's output
   layer_dropout = 4,      ///< dropout of a layer's input
   learner_dropout = 5,    ///< dropout of what a layer's sheaf learner reads
-  sheaf_noise = 6,        ///< noise behind sampled restriction maps
+  sheaf_noise = 6,        ///< noise of sampled restriction maps
   synthetic_graph = 7,    ///< generated graphs and features
   user = 8,               ///< sampling by users of the library
   layer_noise = 9,        ///< what layers draw themselves
   negative_pairs = 10,    ///< pairs of nodes without an edge
-  pair_noise = 11,        ///< noise behind sampled restriction maps of pairs of nodes
+  pair_noise = 11,        ///< noise of sampled restriction maps of pairs of nodes
   batch_order = 12,       ///< which training nodes or graphs a step takes
   neighbour_samples = 13  ///< which neighbours of a node a step sees
 };
@@ -53,10 +53,10 @@ struct Stream {
   /// Four random words for (id, draw).
   ///
   /// \tparam Word  std::uint32_t, or a pack of them: one id per lane
-  /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
+  /// \param id     canonical index of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
   ///               id_high, or has them in the stream)
   /// \param draw   < 4096
-  /// Unchecked: these ranges, and the ranges of the fields. Larger numbers give the words of another address.
+  /// Unchecked: these ranges, and the ranges of the fields. Larger values give the words of another address.
   SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE random::PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,

@@ -1,5 +1,5 @@
 /// \file
-/// Random words as numbers and as truth values, over T = float, double or Pack; a pack takes a pack of words. Takes any
+/// Random words as numbers and as booleans, over T = float, double or Pack; a pack takes a pack of words. Takes any
 /// words.
 #pragma once
 

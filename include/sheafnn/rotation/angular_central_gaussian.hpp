@@ -75,7 +75,7 @@ class AngularCentralGaussian {
   using Matrix = SquareMatrix<Scalar, P>;
 
   /// \param covariance  Λ (P × P), symmetric and positive definite
-  /// \throws std::invalid_argument  an entry that is NaN or infinite, or max|Λ| out of the range whose squares a number
+  /// \throws std::invalid_argument  an entry that is NaN or infinite, or max|Λ| out of the range whose squares a scalar
   ///                                holds (1e±150, float: 1e±18). Or an asymmetry above √ε · max|Λ|, or a pivot of the
   ///                                Cholesky factorisation that is not positive
   explicit AngularCentralGaussian(const Matrix& covariance) : covariance_(covariance) {

@@ -1,5 +1,6 @@
 /// \file
 /// Derivatives of the angular central Gaussian log density and of its samples.
+/// Source: math, "Angular central Gaussian".
 #pragma once
 
 #include <type_traits>

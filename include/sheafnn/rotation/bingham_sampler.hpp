@@ -16,6 +16,7 @@
 
 namespace sheafnn::detail {
 
+/// The sampler for one vector a; see the file comment.
 template <int Q>
 class BinghamSampler {
  public:

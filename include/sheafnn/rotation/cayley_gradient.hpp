@@ -1,7 +1,7 @@
 /// \file
 /// Derivatives of the Cayley log density in κ, M and P, and the Fisher information.
 ///
-/// With Y = PMᵀ, U = (I − κY)⁻¹(Y − κI) the uniform rotation behind P, W = (I − κY)⁻¹ = (I + κU)/(1 − κ²):
+/// With Y = PMᵀ, U = (I − κY)⁻¹(Y − κI) the uniform rotation that gives P, W = (I − κY)⁻¹ = (I + κU)/(1 − κ²):
 ///     ∂ log f/∂κ = (N − 1) tr U/(1 − κ²),    P̄ = (N − 1) κ WᵀM,    M̄ = (N − 1) κ W P.
 /// The score is a function of the uniform U, hence the information in closed form. Source: math, "Score" (2.15).
 #pragma once

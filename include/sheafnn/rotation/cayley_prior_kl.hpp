@@ -37,6 +37,7 @@ struct CayleyPriorKl {
 
 namespace sheafnn::detail {
 
+/// A function of one variable and its derivative.
 template <class T>
 struct ValueAndSlope {
   T value, slope;

@@ -65,12 +65,12 @@ class MixtureComponents {
   virtual bool fit_candidate(std::span<const double> weights) = 0;
   /// out[i] = log f of the candidate.
   virtual void candidate_log_densities(std::span<double> out) const = 0;
-  /// Makes the candidate component k, which is one of the present components or the next one.
+  /// Makes the candidate component k, which is one of the current components or the next one.
   virtual void take_candidate(std::size_t k) = 0;
   virtual void drop(std::size_t k) = 0;
 };
 
-/// What a fit has beside its components, which are in MixtureComponents.
+/// What a fit has besides its components, which are in MixtureComponents.
 struct MixtureEstimate {
   std::vector<double> shares;            ///< w_k
   std::vector<double> responsibilities;  ///< r_ik, sample by sample

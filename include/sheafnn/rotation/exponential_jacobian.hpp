@@ -28,7 +28,7 @@
 
 namespace sheafnn::detail::exponential {
 
-/// Symmetric functions of n numbers λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
+/// Symmetric functions of n values λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
 template <class T, int n>
 struct SymmetricFunctions {
   T power[n + 1];
@@ -46,7 +46,7 @@ struct SymmetricFunctions {
   }
 };
 
-/// Σ λ^k of a symmetric matrix in which each λ_i stands twice, for odd N beside one more eigenvalue `single`;
+/// Σ λ^k of a symmetric matrix in which each λ_i occurs twice, for odd N with one more eigenvalue `single`;
 /// `square` is A².
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SymmetricFunctions<T, N / 2> paired_functions(const SquareMatrix<T, N>& a,
@@ -279,7 +279,7 @@ template <bool With, class T, int N>
     for (int k = 0; k < 3; ++k) gradient(k) += T(2) * weight * l.slope * phi(k);
     return l.value;
   } else if constexpr (N == 4) {
-    // Entries (1, 0), (2, 0), (3, 0) beside (3, 2), −(3, 1), (2, 1): half sums and differences span the two so(3).
+    // Entries (1, 0), (2, 0), (3, 0) with (3, 2), −(3, 1), (2, 1): half sums and differences span the two so(3).
     T value = T(0);
     for (int part = 0; part < 2; ++part) {
       const T sign = T(part == 0 ? 1 : -1);

@@ -88,7 +88,7 @@ template <class Scalar>
 
 namespace sheafnn::rotation {
 
-/// How samples of D are fitted: specialised beside the functions that do it (cayley_fit.hpp, leon_fit.hpp,
+/// How samples of D are fitted: specialised next to the functions that do it (cayley_fit.hpp, leon_fit.hpp,
 /// matrix_fisher_fit.hpp, matrix_bingham_fit.hpp, isotropic_gaussian_fit.hpp, angular_central_gaussian_fit.hpp).
 template <class D>
 struct Fitting;
@@ -113,7 +113,7 @@ struct RotationFit {
                                                   distribution.concentration(), concentration_error, level);
   }
   /// The r for which {exp(X_φ) M̂ : |φ| ≤ r} holds the true location with probability `level`, for large samples. In
-  /// radians; for N = 2 and 3 the largest angle of a turn. Not below π: the samples tell nothing about the location.
+  /// radians; for N = 2 and 3 the largest angle of a turn. Not below π: the samples do not determine the location.
   ///
   /// \throws std::invalid_argument  a level that is not in (0, 1)
   [[nodiscard]] Scalar location_radius(double level = 0.95) const {

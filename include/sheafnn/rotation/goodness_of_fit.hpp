@@ -1,6 +1,6 @@
 /// \file
 /// Goodness of fit on SO(2) and SO(3): the probability-integral transform of the rotation angle and its
-/// Kolmogorov–Smirnov statistic.
+/// Kolmogorov–Smirnov statistic. Source: math, "Angles".
 #pragma once
 
 #include <algorithm>

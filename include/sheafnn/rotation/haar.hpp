@@ -22,11 +22,11 @@
 
 namespace sheafnn::detail {
 
-/// Normal numbers behind a uniform rotation of dimension 5 and more.
+/// Normal numbers per uniform rotation of dimension 5 and more.
 template <int N>
 inline constexpr int haar_normals = (N * N + N) / 2 - 1;
 
-/// Position of the N − k numbers of reflector k among them.
+/// Position of the N − k values of reflector k among them.
 template <int N>
 [[nodiscard]] SHEAFNN_HD constexpr int reflector_start(int k) {
   return k * N - k * (k - 1) / 2;
@@ -91,7 +91,7 @@ inline constexpr std::uint32_t haar_draws = N == 1   ? 0u
 
 /// Uniform on SO(N).
 ///
-/// \param id          canonical number of the arc (T = Pack: one per lane)
+/// \param id          canonical index of the arc (T = Pack: one per lane)
 /// \param first_draw  the draws first_draw … first_draw + haar_draws<N> − 1 are consumed
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> haar_rotation(const Stream& stream, const word_of_t<T>& id,

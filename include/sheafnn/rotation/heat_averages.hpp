@@ -3,6 +3,7 @@
 ///
 /// Functions of the angle ω are even about 0 and π. So the trapezoidal rule in ω converges faster than any power of its
 /// step. 96 steps reach to π, or to 12 standard deviations √t where that is less. Accurate to about 1e-14, relative.
+/// Source: math, "Isotropic Gaussian".
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 namespace sheafnn::detail {
 
+/// Averages over the heat kernel f at one time t.
 struct HeatAverages {
   double divergence;          ///< E log f
   double squared_score;       ///< E (∂ log f/∂ω)²

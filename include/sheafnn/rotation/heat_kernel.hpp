@@ -28,7 +28,7 @@ struct HalfAngle {
   T sine, cosine;
 };
 
-/// Of the rotation of a unit quaternion. Unchecked: that it is one.
+/// Half the angle of the rotation of a unit quaternion. Unchecked: that it is one.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE HalfAngle<T> half_angle(const Column<T, 4>& q) {
   using std::sqrt;
@@ -83,7 +83,7 @@ template <class T>
   return select(positive, risen / select(positive, x, T(1)), T(1));
 }
 
-/// What the images at ω + 2πk are beside the one at ω: with a_k = 2πkω/t, u_k + d_k = 2e^{−2π²k²/t} cosh a_k and
+/// The ratio of the images at ω + 2πk to the image at ω: with a_k = 2πkω/t, u_k + d_k = 2e^{−2π²k²/t} cosh a_k and
 /// u_k − d_k = 2e^{−2π²k²/t} sinh a_k.
 template <class T>
 struct HeatImages {
@@ -112,7 +112,7 @@ struct HeatImages {
   }
 };
 
-/// (∂/∂ω of the images)/(ω · images) at ω ≤ π/2: −1/t and the derivatives of the terms behind the first.
+/// (∂/∂ω of the images)/(ω · images) at ω ≤ π/2: −1/t and the derivatives of the terms after the first.
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline T image_slope_near_zero(const HeatImages<T>& at, const T& t) {
   // ψ(a) = Σ_j (2j + 2)/(2j + 3)! a^{2j}

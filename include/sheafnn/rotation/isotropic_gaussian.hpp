@@ -196,7 +196,7 @@ struct IsotropicGaussianCotangent {
 /// Cotangents of M and σ, given the cotangent of a sample Y: M̄ = (YMᵀ)ᵀ Ȳ, and σ̄ along dY/dσ = X_v Y, v = −σ · score at Y.
 ///
 /// The field v moves the distribution of scale σ to the distribution of scale σ + dσ (math: "Isotropic Gaussian" (2.51)).
-/// The derivative of E g(Y) in σ is the mean of σ̄. A sample itself, by rejection, is no smooth function of σ.
+/// The derivative of E g(Y) in σ is the mean of σ̄. A sample itself, by rejection, is not a smooth function of σ.
 ///
 /// \param y          a sample \param cotangent  Ȳ
 /// Unchecked: that Y is a rotation; other matrices give meaningless numbers, and NaN gives NaN.

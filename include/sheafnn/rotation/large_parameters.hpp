@@ -66,6 +66,7 @@ SHEAFNN_HD void set_matrix_lane(Eigen::Matrix<T, R, C>& m, int lane,
   }
 }
 
+/// The sine and the cosine of an angle.
 template <class T>
 struct SineCosine {
   T sine, cosine;

@@ -5,7 +5,7 @@
 /// respect to normalised Haar measure, f(P) = det((I + PMᵀ)/2)^k / Z,
 ///     Z = Π_{j=1}^{N−1} Γ(j/2 + k) Γ(j) / (Γ(j/2) Γ(j + k)),      r = |E P| = k/(N − 1 + k).
 /// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent factors.
-/// a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k degrees of freedom.
+/// a_d has d − 1 standard normal entries after a first entry that is chi distributed with d − 1 + 2k degrees of freedom.
 /// Derived in math, "León's distribution" (2.40), (2.41).
 #pragma once
 

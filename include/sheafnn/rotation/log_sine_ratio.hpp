@@ -34,6 +34,7 @@ template <class T>
   return select(a < T(0), negative, select(a < least, least, a));
 }
 
+/// A function of v = α² and its derivative in v.
 template <class T>
 struct LogSine {
   T value, slope;

@@ -46,7 +46,7 @@ struct SymmetricFrame {
   }
 };
 
-/// What the distribution has beside its density up to a constant.
+/// What the distribution has besides its density up to a constant.
 template <int N>
 struct MatrixBinghamOperations {
   MatrixBinghamNormaliser<N> normaliser;
@@ -92,7 +92,7 @@ class MatrixBinghamDistribution {
   [[nodiscard]] const Matrix& outer() const noexcept { return outer_; }
   /// B.
   [[nodiscard]] const Matrix& inner() const noexcept { return inner_; }
-  /// U, V and the eigenvalues of A and B less their means, in double.
+  /// U, V and the eigenvalues of A and B minus their means, in double.
   [[nodiscard]] const detail::SymmetricFrame<N>& outer_frame() const noexcept { return outer_frame_; }
   [[nodiscard]] const detail::SymmetricFrame<N>& inner_frame() const noexcept { return inner_frame_; }
   /// C.
@@ -167,7 +167,7 @@ template <int N, class Scalar>
 
 namespace sheafnn::rotation {
 
-/// log f(P) − log f(mode), at most 0, for every N. \throws std::invalid_argument  P is no rotation
+/// log f(P) − log f(mode), at most 0, for every N. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar log_density_to_mode(const MatrixBinghamDistribution<N, Scalar>& distribution,
                                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -177,7 +177,7 @@ template <int N, class Scalar>
   return static_cast<Scalar>(-distribution.cost().cwiseProduct(s.cwiseProduct(s)).sum());
 }
 
-/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is no rotation
+/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
   requires(N <= 3)
 [[nodiscard]] Scalar logpdf(const MatrixBinghamDistribution<N, Scalar>& distribution,
@@ -197,7 +197,7 @@ struct MatrixBinghamGradient {
   SquareMatrix<Scalar, N> argument;  ///< P̄ = −2U(C∘S)Vᵀ: along SO(N) it is 2APB, without cancellation
 };
 
-/// E[PBPᵀ] and E[PᵀAP] are the derivatives of log c(A, B) in A and B. \throws std::invalid_argument  P is no rotation
+/// E[PBPᵀ] and E[PᵀAP] are the derivatives of log c(A, B) in A and B. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] MatrixBinghamGradient<N, Scalar> logpdf_gradient(
     const MatrixBinghamDistribution<N, Scalar>& distribution,

@@ -63,7 +63,7 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
   return r;
 }
 
-/// A matrix whose rows and columns have sum 1, less the identity. Its diagonal is minus the other entries of the row, which
+/// A matrix whose rows and columns have sum 1, minus the identity. Its diagonal is minus the other entries of the row, which
 /// keeps the digits of concentrated samples.
 [[nodiscard]] inline SquareMatrix<double, 3> less_identity(SquareMatrix<double, 3> squares) {
   for (int i = 0; i < 3; ++i) {
@@ -76,7 +76,7 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
 /// What the likelihood reads of samples in frames U and V.
 struct MatrixBinghamMoments {
   SquareMatrix<double, 5> transport = SquareMatrix<double, 5>::Zero();  ///< T
-  SquareMatrix<double, 3> rest = SquareMatrix<double, 3>::Zero();       ///< Σ w S_ij² less the identity
+  SquareMatrix<double, 3> rest = SquareMatrix<double, 3>::Zero();       ///< Σ w S_ij² minus the identity
 
   MatrixBinghamMoments(const std::vector<SquareMatrix<double, 3>>& samples, const SampleWeights& weights,
                        const SquareMatrix<double, 3>& u, const SquareMatrix<double, 3>& v) {
@@ -141,7 +141,7 @@ class MatrixBinghamLikelihood {
   [[nodiscard]] const SymmetricFrame<3>& outer() const { return outer_; }
   [[nodiscard]] const SymmetricFrame<3>& inner() const { return inner_; }
 
-  /// Of the averages, in (2.57).
+  /// The gradient of the averages, (2.57).
   [[nodiscard]] Coordinates gradient() const {
     const Column<double, 3>&a = outer_.values, &b = inner_.values;
     const SquareMatrix<double, 3> excess = moments_.rest - less_identity(at_.squares);

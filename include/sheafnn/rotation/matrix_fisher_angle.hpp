@@ -8,6 +8,7 @@
 /// and the density of r is (1 − cos r)/π · B(z)/(c(F) e^{−Σs}). Distribution functions are integrals of
 /// this density over sin²(r/2), in which the integrand has exponential layers only. Their absolute error is about 1e-13. For
 /// N = 3 with different s each takes about half a millisecond, and a quantile takes ten to a hundred of them.
+/// The density: math, "Matrix Fisher distribution" (2.42).
 #pragma once
 
 #include <algorithm>
@@ -93,7 +94,7 @@ struct AngleLaw<rotation::MatrixFisherDistribution<N, Scalar>> {
 namespace sheafnn::rotation {
 
 /// angle_cdf at each of the angles of R³. The density is integrated from each angle to the next, by Gauss's formula on parts
-/// that are short beside the width of the density. Absolute error about 1e-12.
+/// that are short compared to the width of the density. Absolute error about 1e-12.
 ///
 /// \throws std::invalid_argument  an angle out of its range
 template <class Scalar>

@@ -90,6 +90,7 @@ template <class Sample>
   }
 }
 
+/// The components of a mixture of D, fitted to weighted samples.
 template <class D>
 class FittedComponents final : public MixtureComponents {
  public:

@@ -46,7 +46,7 @@ struct SampleOptions {
   /// replaced by the nearest rotation or unit vector.
   Scalar tolerance = rotation_tolerance<Scalar>();
 
-  /// \throws std::invalid_argument  a tolerance out of range: what is further off is no rounding
+  /// \throws std::invalid_argument  a tolerance out of range: a larger defect is not rounding
   void validate() const {
     require(tolerance >= 0 && tolerance <= Scalar(0.01), "SampleOptions: tolerance", tolerance,
             "must be in [0, 0.01]; nearest_rotation() takes any matrix");
@@ -94,7 +94,7 @@ void require_finite(const ArgumentName& name, const SquareMatrix<Scalar, N>& r) 
 
 namespace sheafnn::rotation {
 
-/// Refuses what is no rotation.
+/// Refuses a matrix that is not a rotation.
 ///
 /// \param name     what the caller calls the matrix
 /// \param options  how far from orthogonal it may be

@@ -28,7 +28,7 @@ template <class T, int N>
 /// The rotation nearest to a drifted one; one that is orthogonal to rounding (4 N ε) comes back bit by bit.
 ///
 /// \param name  what the caller calls the matrix
-/// \throws std::invalid_argument  what require_rotation refuses: a defect above the tolerance is no drift
+/// \throws std::invalid_argument  what require_rotation refuses: a defect above the tolerance is not drift
 template <class Scalar, int N>
 [[nodiscard]] SquareMatrix<Scalar, N> orthonormalised(const ArgumentName& name, const SquareMatrix<Scalar, N>& r,
                                                       const SampleOptions<Scalar>& options = {}) {

@@ -25,7 +25,7 @@ namespace sheafnn::rotation {
 /// How φ becomes a rotation; Euler angles exist for N = 2 and 3 only.
 enum class RotationParametrisation { householder, cayley, exponential, euler };
 
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(RotationParametrisation) {
   return std::array{"householder", "cayley", "exponential", "euler"};
 }

@@ -1,5 +1,6 @@
 /// \file
-/// Quaternions as columns (w, x, y, z) with real part w, and the rotations of R³ and R⁴ they stand for.
+/// Quaternions as columns (w, x, y, z) with real part w, and the rotations of R³ and R⁴ that they
+/// represent. Source: math, "Rotations".
 #pragma once
 
 #include <cmath>

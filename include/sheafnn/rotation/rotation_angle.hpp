@@ -1,6 +1,6 @@
 /// \file
 /// The rotation angle r of PMᵀ for uniform, Cayley and wrapped Cauchy distributed P. Density, distribution function and
-/// quantile are in closed form, but for the one equation u − sin u = πp.
+/// quantile are in closed form, except for the one equation u − sin u = πp.
 ///
 /// N = 2: the signed angle in [−π, π]; N = 3: the angle about the axis in [0, π]; densities with respect to dr.
 /// The Möbius map acts on angles, tan(r/2) = (1 − κ)/(1 + κ) · tan(u/2) with the angle u of a uniform rotation,
@@ -127,7 +127,7 @@ struct AngleLaw<rotation::CayleyDistribution<N, Scalar>> {
     return cayley_angle_quantile<N>(static_cast<double>(d.concentration()), probability);
   }
 };
-/// Of θ − μ in [−π, π].
+/// The law of θ − μ in [−π, π].
 template <class Scalar>
 struct AngleLaw<rotation::WrappedCauchy<Scalar>> : AngleLaw<rotation::CayleyDistribution<2, Scalar>> {};
 

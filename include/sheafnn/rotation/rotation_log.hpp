@@ -4,7 +4,7 @@
 /// The principal logarithm: all rotation angles θ_i are in [0, π]. With ad Y = X_φ Y − Y X_φ and turns from the left,
 ///     log(exp(X_δ) R) = φ + J(φ) δ + O(δ²),   J = f(ad),   f(x) = x/(eˣ − 1).
 /// N = 3 has a closed form by the quaternion of R, with J δ = δ − ½ φ×δ + c φ×(φ×δ), c = (1 − (θ/2) cot(θ/2))/θ². N = 4
-/// has one by the pair of quaternions, R v = p v q*, where so(4) = so(3) + so(3). The case N = 5 is N = 4 behind a
+/// has one by the pair of quaternions, R v = p v q*, where so(4) = so(3) + so(3). The case N = 5 is N = 4 after a
 /// reflection that takes the fixed axis of R to the last one. Source: math: "Logarithm" (2.31).
 ///
 /// Cut locus: a rotation with an angle π has several principal logarithms, and one of them is returned. Logarithms of
@@ -223,7 +223,7 @@ namespace sheafnn::rotation {
 /// 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.
 ///
 /// \param options  how far from orthogonal R may be
-/// \throws std::invalid_argument  R is no rotation
+/// \throws std::invalid_argument  R is not a rotation
 template <class Scalar, int N>
 [[nodiscard]] RotationParameters<Scalar, N> rotation_log(
     const SquareMatrix<Scalar, N>& r, const std::type_identity_t<SampleOptions<Scalar>>& options = {}) {
@@ -240,7 +240,7 @@ template <class Scalar, int N>
   } else if constexpr (N == 4) {
     return detail::rotation_log_4(rotation).template cast<Scalar>();
   } else {
-    // R − I is reflected, not R: near I its digits would be lost beside the digits of I. There the axis comes from the
+    // R − I is reflected, not R: near I its digits would be lost in the digits of I. There the axis comes from the
     // skew part, since the diagonal has rounded squares of angles away.
     const SquareMatrix<double, N> rest = rotation - identity_matrix<double, N>();
     const bool near = rest.squaredNorm() < 0.01;

@@ -56,7 +56,7 @@ struct SampleWeights {
   }
 };
 
-/// The samples as rotations in double. \throws std::invalid_argument  one that is no rotation
+/// The samples as rotations in double. \throws std::invalid_argument  a sample that is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] std::vector<SquareMatrix<double, N>> checked_samples(
     std::string_view name, std::span<const SquareMatrix<Scalar, N>> samples,

@@ -11,7 +11,7 @@
 
 namespace sheafnn::rotation {
 
-/// The derivative of log f(exp(X_φ) P) in φ at 0, N(N − 1)/2 numbers, of any distribution with a logpdf_gradient().
+/// The derivative of log f(exp(X_φ) P) in φ at 0, N(N − 1)/2 values, of any distribution with a logpdf_gradient().
 ///
 /// \throws std::invalid_argument  as logpdf_gradient()
 template <class D>

@@ -9,7 +9,7 @@
 
 namespace sheafnn::rotation {
 
-/// Dimension of SO(N): how many numbers φ has.
+/// The dimension of SO(N), which is the length of φ.
 template <int N>
 inline constexpr int rotation_parameters = N*(N - 1) / 2;
 

@@ -2,8 +2,8 @@
 /// Normal form X = W diag(θ_1 J, θ_2 J, …, 0) Wᵀ of skew-symmetric matrices, J = (0, −1; 1, 0), W orthogonal, the 0 for odd N
 /// only.
 ///
-/// Householder reflections make X tridiagonal. Sorted by even and odd numbers, a tridiagonal matrix is (0, B; −Bᵀ, 0); the
-/// singular values of B, found by one-sided Jacobi rotations, are the angles. Source: math: "Large parameters" (2.44).
+/// Householder reflections make X tridiagonal. Even rows and columns first, a tridiagonal X is (0, B; −Bᵀ, 0). The singular
+/// values of B, found by one-sided Jacobi rotations, are the angles. Source: math: "Large parameters" (2.44).
 #pragma once
 
 #include <cmath>
@@ -56,7 +56,7 @@ SHEAFNN_HD void swap_axes(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w, int firs
 }
 
 /// A = W T Wᵀ with tridiagonal T; A becomes T. The largest entry comes first, and the largest of each column: a matrix that
-/// is tridiagonal but for the order of its axes loses nothing. One large entry does not round the others away.
+/// is tridiagonal except for the order of its axes loses nothing. One large entry does not round the others away.
 template <class T, int N>
 SHEAFNN_HD void skew_tridiagonalise(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w) {
   int largest_column = 0;
@@ -109,7 +109,7 @@ SHEAFNN_HD void skew_tridiagonalise(SquareMatrix<T, N>& a, SquareMatrix<T, N>& w
   }
 }
 
-/// ‖column‖ of numbers whose squares may underflow.
+/// ‖column‖ of entries whose squares may underflow.
 template <class T, int R, int C>
 [[nodiscard]] SHEAFNN_HD T column_length(const Eigen::Matrix<T, R, C>& m, int column) {
   T largest = T(0), sum = T(0);
@@ -147,7 +147,7 @@ SHEAFNN_HD void orthogonalise_columns(Eigen::Matrix<T, R, C>& b, Eigen::Matrix<T
         changed = true;
         const T zeta = (second / first - first / second) / (T(2) * cosine);
         const T size = std::abs(zeta);
-        // 1e8² is not beside 1, in float neither.
+        // 1 is lost in the rounding of 1e8², even in double.
         const T positive = size > T(1e8) ? T(0.5) / size : T(1) / (size + std::sqrt(T(1) + size * size));
         const T tangent = zeta < T(0) ? -positive : positive;
         const T c = T(1) / std::sqrt(T(1) + tangent * tangent), s = c * tangent;

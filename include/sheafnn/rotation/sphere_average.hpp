@@ -37,7 +37,7 @@ struct Contraction {
   [[nodiscard]] double log_delta_at_one() const { return log_delta(1, 0); }
 };
 
-/// 1 − ρ² may be as small as (1 − κ²)²: 1e-30 and rounding behind it.
+/// 1 − ρ² may be as small as (1 − κ²)²: 1e-30, below which there is only rounding.
 inline constexpr UnitNodes sphere_nodes{.lower = 40, .upper = 110};
 
 /// E log(1 − xᵀD²x); negative.

@@ -45,7 +45,7 @@ template <class Family, class Scalar>
     return Map::Ones();
   }
 }
-/// A map from its numbers row by row. Unchecked: there are map_size numbers.
+/// A map from its entries row by row. Unchecked: there are map_size entries.
 template <class Family, class Scalar>
 [[nodiscard]] typename Family::template Map<Scalar> map_of_rows(const Scalar* row_major) {
   typename Family::template Map<Scalar> r;
@@ -69,7 +69,7 @@ void check_map(Index index, Index count, std::string_view what, const Map& value
   }
   if constexpr (requires { Family::validate(index, value); }) Family::validate(index, value);
 }
-/// \throws std::invalid_argument  unless there are map_size numbers for each of `count` arcs (or whatever `what` are)
+/// \throws std::invalid_argument  unless there are map_size entries for each of `count` arcs (or whatever `what` are)
 template <class Family>
 void check_map_numbers(std::size_t size, Index count, std::string_view what) {
   require(static_cast<Index>(size) == count * Family::map_size, "maps", size,
@@ -106,7 +106,7 @@ class CellularSheaf {
 
   /// Takes all maps at once.
   ///
-  /// \param maps          2m × map_size numbers, arc by arc; D × D maps row by row
+  /// \param maps          2m × map_size entries, arc by arc; D × D maps row by row
   /// \param edge_weights  m weights w_e (rotations only), or empty: all 1
   /// \throws std::invalid_argument  wrong size, or a map or weight that set_map or set_edge_weight refuses
   CellularSheaf(Graph graph, std::span<const Scalar> maps, std::span<const Scalar> edge_weights = {})

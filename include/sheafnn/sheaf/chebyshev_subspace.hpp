@@ -155,7 +155,7 @@ class ChebyshevSubspace {
   /// \param max_products  about where products() is to stop
   void iterate(Index wanted_pairs, double max_products = std::numeric_limits<double>::infinity()) {
     // An eigenvalue may have more vectors than the block. Then nothing lies between the wanted pairs and the block's
-    // last value, and a cut there would tell nothing apart: it falls slowly (to 0, with a kernel that large), and moves
+    // last value, and a cut there would separate nothing: it falls slowly (to 0, with a kernel that large), and moves
     // up again when residuals stay.
     const double wanted = pairs_.values(wanted_pairs - 1), last = pairs_.values(pairs_.values.size() - 1);
     const double now = pairs_.residual(wanted_pairs);
@@ -167,9 +167,9 @@ class ChebyshevSubspace {
 
  private:
   /// p(Δ) X with a Chebyshev polynomial p that is 1 at the smallest Ritz value and small between the cut and the
-  /// bound. Its degree is such that it does not tell the two apart by more than rounding allows.
+  /// bound. Its degree is such that it does not separate the two by more than rounding allows.
   ///
-  /// \param max_degree  the degree is no higher
+  /// \param max_degree  largest degree
   [[nodiscard]] VectorBlock<Real> filtered(double max_degree) {
     const double half = (bound_ - cut_) / 2, centre = (bound_ + cut_) / 2;
     const double low = std::min(pairs_.values(0), 0.5 * cut_);

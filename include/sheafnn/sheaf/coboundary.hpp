@@ -45,7 +45,7 @@ namespace sheafnn::sheaf {
 /// δx.
 ///
 /// \param x        (nD) × f, any f
-/// \param execution  how many threads may take part
+/// \param execution  how many threads may work
 /// \returns        (mD) × f
 /// \throws std::invalid_argument  wrong number of rows
 template <class Family, class Scalar>

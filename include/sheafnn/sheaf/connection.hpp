@@ -37,7 +37,7 @@ enum class ConnectionSource : std::uint8_t {
   random_edges,  ///< a control: a random map per edge
   random_nodes   ///< a control: a random frame per node
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(ConnectionSource) {
   return std::array{"features", "random-edges", "random-nodes"};
 }
@@ -122,7 +122,7 @@ class OwnEdges {
   std::vector<bool> starts_, reads_;
 };
 
-/// Most numbers of the frames that are written out at a time: 256 MiB in all, two blocks of nodes.
+/// Most entries of the frames that are written out at a time: 256 MiB in all, two blocks of nodes.
 inline constexpr Index frame_numbers = Index{1} << 24;
 
 }  // namespace sheafnn::detail
@@ -187,7 +187,7 @@ template <class Real>
       });
     }
   }
-  if (part != nullptr) part->sum(std::span<double>(r.values), {});  // of one number and zeros
+  if (part != nullptr) part->sum(std::span<double>(r.values), {});  // of one value and zeros
   return r;
 }
 
@@ -212,7 +212,7 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
-/// A control: O_uv is a random map of the family for every edge, whose number is the address.
+/// A control: O_uv is a random map of the family for every edge, whose index is the address.
 template <RestrictionMapFamily Family>
 [[nodiscard]] CellularSheaf<Family> random_edge_sheaf(Graph graph, const Stream& stream) {
   CellularSheaf<Family> r(std::move(graph));
@@ -223,7 +223,7 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
-/// A control: O_uv = T_uᵀT_v with a random frame T_u for every node, whose number is the address. The product of the transports
+/// A control: O_uv = T_uᵀT_v with a random frame T_u for every node, whose index is the address. The product of the transports
 /// around every cycle is I: a flat bundle.
 ///
 /// \tparam Family  of orthogonal maps

@@ -21,7 +21,7 @@ namespace sheafnn::sheaf {
 /// \param x        X(0), (nD) × f
 /// \param step     0 < step < 2 / spectral_bound()
 /// \param steps    ≥ 0
-/// \param execution  how many threads may take part
+/// \param execution  how many threads may work
 /// \throws std::invalid_argument  wrong rows, entries that are not finite, steps < 0, or a step out of range
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> diffuse(const SheafLaplacian<Family, Scalar>& laplacian,

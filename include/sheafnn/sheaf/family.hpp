@@ -2,11 +2,11 @@
 /// RestrictionMapFamily: what a family of restriction maps F_{u⊴e} provides, and the parts that families share.
 ///
 /// A family is a struct of static functions over T = float, double or Pack, branch-free. It fixes
-///   - storage: `Map<T>`, an Eigen matrix of map_size numbers (1 × 1 and map_size 0: no map is stored, F = I);
+///   - storage: `Map<T>`, an Eigen matrix of map_size entries (1 × 1 and map_size 0: no map is stored, F = I);
 ///   - the blocks of the Laplacian: `Gram<T>` of F_aᵀF_a and `Transport<T>` of F_aᵀF_b, of one of the shapes of
-///     sheaf/blocks.hpp, with gram(), transport() and their adjoints. The shape decides the rest: normalisation,
+///     sheaf/blocks.hpp, with gram(), transport() and their adjoints. The shape determines the rest: normalisation,
 ///     storage per node and edge, diffusion;
-///   - a chart: coordinate_count numbers z that a sheaf learner predicts, F = from_coordinates(z), with its adjoint.
+///   - a chart: coordinate_count values z that a sheaf learner predicts, F = from_coordinates(z), with its adjoint.
 ///
 /// DiagonalMaps<D> and DenseMaps<D> have all but name and chart; sheaf/families/ and examples/own_family.cpp are
 /// examples. Source: paper, "Cellular sheaves"; math: "Coboundary and Laplacian".
@@ -83,7 +83,7 @@ namespace sheafnn::sheaf {
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
 ///   - `edge_stalk_dimension`: of edges, where it is another than stalk_dimension;
 ///   - `attention` = true: its coordinates are the D² entries of F row by row, so that F may be I − softmax;
-///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
+///   - `has_edge_weights` = true: the model may learn a weight w_e besides the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
 ///   - `nearest(map)`: the map of the family next to one computed in single precision (default: the map itself);
 ///   - `random_map(stream, id)`: a map for random_sheaf() (default: normal coordinates);
@@ -122,7 +122,7 @@ inline constexpr bool may_be_residual = [] {
   return coordinates_are_entries<F> && edge_stalk_dimension<F> == D &&
          (F::coordinate_count == D || F::coordinate_count == D * D);
 }();
-/// May the model learn an edge weight w_e beside the maps?
+/// May the model learn an edge weight w_e besides the maps?
 template <class F>
 inline constexpr bool may_have_edge_weights = [] {
   if constexpr (requires { F::has_edge_weights; }) {
@@ -132,7 +132,7 @@ inline constexpr bool may_have_edge_weights = [] {
   }
 }();
 
-/// Sizes of a family's blocks, as numbers per node or arc.
+/// Sizes of a family's blocks, as entries per node or arc.
 template <class Family>
 struct BlockSizes {
   static constexpr int dimension = Family::stalk_dimension;
@@ -143,7 +143,7 @@ struct BlockSizes {
   static constexpr int transport = Transport<Family, double>::SizeAtCompileTime;
   static constexpr bool dense_gram = is_dense_block<Gram<Family, double>>;
   static constexpr bool dense_transport = is_dense_block<Transport<Family, double>>;
-  /// Numbers that determine a Gram matrix: its upper triangle, column by column, where it is dense.
+  /// Entries that determine a Gram matrix: its upper triangle, column by column, where it is dense.
   static constexpr int triangle = dense_gram ? dimension * (dimension + 1) / 2 : gram;
   /// Eigenvectors and eigenvalues kept per node for the backward pass of a dense S_u.
   static constexpr int eigen = dense_gram ? dimension * dimension + dimension : 0;

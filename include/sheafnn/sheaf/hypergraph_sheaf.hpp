@@ -48,7 +48,7 @@ class HypergraphSheaf {
   }
   /// Takes all maps at once.
   ///
-  /// \param maps  nnz × map_size numbers, pair by pair; D × D maps row by row
+  /// \param maps  nnz × map_size entries, pair by pair; D × D maps row by row
   /// \throws std::invalid_argument  wrong size, or a map that set_map() refuses
   HypergraphSheaf(Hypergraph hypergraph, std::span<const Scalar> maps) : HypergraphSheaf(std::move(hypergraph)) {
     detail::check_map_numbers<Family>(maps.size(), hypergraph_->pair_count(), "incident pairs");

@@ -19,7 +19,7 @@ namespace sheafnn::sheaf {
 /// R_t at the tail.
 ///
 /// \param labels    m labels, 0 … T − 1
-/// \param table     T pairs (R_t, R'_t) of maps, map_size numbers each, D × D maps row by row
+/// \param table     T pairs (R_t, R'_t) of maps, map_size entries each, D × D maps row by row
 /// \param directed  an edge that is listed one way (Graph::listed()) has its tail in place of the smaller endpoint
 /// \throws std::invalid_argument  as labelled_maps(), or maps that the family refuses
 template <RestrictionMapFamily Family>
@@ -31,7 +31,7 @@ template <RestrictionMapFamily Family>
 
 /// The sheaf of a signed graph: F = 1 at the smaller endpoint of an edge and its sign at the larger, so that L_uv = −sign.
 ///
-/// \param signs  m numbers, 1 or −1
+/// \param signs  m values, 1 or −1
 /// \throws std::invalid_argument  a wrong number of signs, or a value other than ±1
 [[nodiscard]] inline CellularSheaf<Diagonal<1>> signed_sheaf(Graph graph, std::span<const double> signs) {
   const std::vector<std::int32_t> labels = sign_labels(graph, signs);

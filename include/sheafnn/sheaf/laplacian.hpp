@@ -55,7 +55,7 @@ SHEAFNN_INLINE void add_block_product(const Eigen::Matrix<T, R, C>& block, const
 namespace sheafnn::sheaf {
 
 /// The Laplacian of a sheaf with a normalisation (normalisation.hpp). A snapshot: later changes of the sheaf's
-/// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: numbers of nodes and
+/// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: indices of nodes and
 /// arcs. math: "Coboundary and Laplacian" (1.3).
 template <RestrictionMapFamily Family, class Scalar_ = double>
 class SheafLaplacian {
@@ -135,7 +135,7 @@ class SheafLaplacian {
   ///
   /// \param x        (nD) × f, any f
   /// \param y        (nD) × f; must not overlap x
-  /// \param execution  how many threads may take part
+  /// \param execution  how many threads may work
   /// \throws std::invalid_argument  wrong number of rows, or x and y of different size
   void apply(const CochainRef<Scalar>& x, Eigen::Ref<Cochain<Scalar>> y, Execution execution = {}) const {
     detail::require_rows<Scalar>(x, rows(), "C0");

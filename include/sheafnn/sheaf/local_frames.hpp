@@ -33,15 +33,15 @@ enum class FrameGauge : std::uint8_t {
   signs,  ///< singular vectors; of each the entry of largest modulus is positive
   pivots  ///< a basis that depends on the space alone, for data whose singular values repeat
 };
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(FrameGauge) { return std::array{"signs", "pivots"}; }
 
 }  // namespace sheafnn::sheaf
 
 namespace sheafnn::detail {
 
-/// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is at least one number,
-/// and no number is negative.
+/// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is at least one value,
+/// and no value is negative.
 template <class Sizes>
 [[nodiscard]] Index first_largest(const Sizes& sizes) {
   const double bound = (1 - 1e-8) * sizes.maxCoeff();
@@ -232,7 +232,7 @@ class BasicLocalFrames {
     }
     return difference.norm() > 1e-13 * length;
   }
-  /// The nodes that are neither u nor members, by distance from u, then by number.
+  /// The nodes that are neither u nor members, by distance from u, then by index.
   [[nodiscard]] std::vector<Index> others_by_distance(Index u, const std::vector<Index>& members) const {
     std::vector<std::pair<double, Index>> others;
     auto next = members.begin();

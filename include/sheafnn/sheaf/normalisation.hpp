@@ -27,7 +27,7 @@ namespace sheafnn::sheaf {
 /// See the table on top of this file; math: "Coboundary and Laplacian" (1.3).
 enum class Normalisation { none, block, augmented, degree };
 
-/// Its texts, in the order of the enumeration.
+/// Its names, in the order of the enumeration.
 [[nodiscard]] constexpr auto names_of(Normalisation) { return std::array{"none", "block", "augmented", "degree"}; }
 
 /// \throws std::invalid_argument  unknown name
@@ -102,7 +102,7 @@ template <class Family, class T>
     for (int i = 0; i < dimension; ++i) {
       using std::sqrt;
       const T& value = eigen.values(i);
-      // Eigenvalues of D are not negative but for rounding, and 1 is added to them, not to D: beside large ones, S
+      // Eigenvalues of D are not negative except for rounding, and 1 is added to them, not to D: next to large ones, S
       // would lose the directions in which D is small, where it is nearly 1.
       r.root(i) = augmented ? T(1) / sqrt(T(1) + select(value > T(0), value, T(0)))
                             : detail::guarded_inverse_sqrt(value, least);

@@ -84,7 +84,7 @@ void turn_edges(CellularSheaf<Family>& sheaf, const Turn& turn) {
 
 }  // namespace detail
 
-/// Local frames: F_u = R_u = exp(W_u), W_u the skew matrix of w_u ~ N(0, spread² I), D(D − 1)/2 numbers (skew_matrix()).
+/// Local frames: F_u = R_u = exp(W_u), W_u the skew matrix of w_u ~ N(0, spread² I), D(D − 1)/2 values (skew_matrix()).
 /// Features: (w_u, x_u). With curvature c the transport from v to u is R_uᵀ exp(c (W_u W_v − W_v W_u)) R_v, whose holonomy no
 /// choice of frames removes. Then F_{u⊴e} = R_u at the smaller node u of an edge. In the plane it is flat all the same. With a
 /// neighbour share labels are drawn, and x_u shows the class of u or of a neighbour (planted_task.hpp).

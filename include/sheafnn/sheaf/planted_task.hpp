@@ -8,7 +8,7 @@
 /// the sum of its neighbours' vectors, transported into its own frame: argmax_k ⟨c_k, s_u⟩. The maps F are the truth;
 /// features hold columns from which they can be read, and x_u. With D = 1 a node may have several such vectors, which x_u
 /// holds; then the directions have as many coordinates. Labels do not depend on a node's own vector, and graphs not
-/// on labels. Every number is a pure function of the options.
+/// on labels. Every value is a pure function of the options.
 ///
 /// With a neighbour share p, labels y_u are drawn uniformly instead, and c_k stands for class k in every node's own frame.
 /// Node u's vector shows the class of one node t: with probability p a random neighbour, otherwise u itself:
@@ -131,7 +131,7 @@ template <int Size, RestrictionMapFamily Family>
   }
 }
 
-/// One vector per node: uniform on the unit sphere, for D = 1 an N(0, 1) number.
+/// One vector per node: uniform on the unit sphere, for D = 1 an N(0, 1) value.
 template <int D>
 [[nodiscard]] std::vector<Column<double, D>> planted_vectors(const PlantedOptions& o) {
   const Stream stream = generator_stream(o.seed, GeneratorPart::vectors);
@@ -236,7 +236,7 @@ template <RestrictionMapFamily Family>
 /// Checks the options, and that a task fits into memory.
 ///
 /// \param readable  columns from which the maps can be read
-/// \tparam Size     numbers of a node's vector
+/// \tparam Size     length of a node's vector
 /// \throws std::invalid_argument  naming the option, its value and the limit
 template <RestrictionMapFamily Family, int Size = Family::stalk_dimension>
 void check_planted(const PlantedOptions& o, Index readable) {
@@ -247,8 +247,8 @@ void check_planted(const PlantedOptions& o, Index readable) {
 
 /// The task of a sheaf with given vectors and labels.
 ///
-/// \param readable  n × p numbers, from which the maps can be read
-/// \tparam Size     numbers of a node's vector: D, or, where D = 1, any
+/// \param readable  n × p values, from which the maps can be read
+/// \tparam Size     length of a node's vector: D, or, where D = 1, any
 template <RestrictionMapFamily Family, int Size>
 [[nodiscard]] PlantedTask<Family> planted_task(std::string_view name, const PlantedOptions& o,
                                                CellularSheaf<Family> sheaf, LabelledVectors<Size> nodes,

@@ -12,7 +12,7 @@ namespace sheafnn::sheaf {
 /// A random restriction map: Family::random_map where the family has one (rotations: uniform), otherwise N(0, 1)
 /// coordinates.
 ///
-/// \param id  number of the incident pair (arc)
+/// \param id  index of the incident pair (arc)
 template <RestrictionMapFamily Family, class Scalar = double>
 [[nodiscard]] typename Family::template Map<Scalar> random_map(const Stream& stream, std::uint32_t id) {
   if constexpr (requires { Family::template random_map<Scalar>(stream, id); }) {
@@ -26,7 +26,7 @@ template <RestrictionMapFamily Family, class Scalar = double>
   }
 }
 
-/// A sheaf with a random_map for every arc, whose number is the id; edge weights are 1.
+/// A sheaf with a random_map for every arc, whose index is the id; edge weights are 1.
 ///
 /// \param stream  e.g. Stream{.seed = 7}, which has Purpose::user
 template <RestrictionMapFamily Family, class Scalar = double>

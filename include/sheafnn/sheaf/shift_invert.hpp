@@ -9,7 +9,7 @@
 ///
 /// in which a Rayleigh–Ritz step with L itself finds the pairs. A full space is restarted from the best half of its
 /// vectors. Eigenvalues that are small and close together in L lie far apart in A; the block finds repeated ones. Rows
-/// are ordered by the graph: eliminating its nodes tells beforehand how many entries the factor has.
+/// are ordered by the graph: eliminating its nodes gives the number of entries of the factor in advance.
 /// Source: Wu, Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM Journal on Matrix
 /// Analysis and Applications 22 (2000). Here it has a block, full orthogonalisation and L in the Rayleigh–Ritz step.
 #pragma once
@@ -24,7 +24,7 @@
 
 namespace sheafnn::detail {
 
-/// Numbers of columns for `count` pairs: of the block, of the vectors that a restart keeps, and of the largest
+/// Column counts for `count` pairs: of the block, of the vectors that a restart keeps, and of the largest
 /// subspace.
 struct KrylovSizes {
   Index block, kept, columns;

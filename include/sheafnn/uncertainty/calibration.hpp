@@ -9,7 +9,7 @@
 ///     ECE = Σ_k |S_k| / n.
 ///
 /// For a calibrated model, y_i is 1 with probability c_i, and S_k is a sum of independent terms of mean 0. So E|S_k| and the
-/// expectation of the ECE are above 0, the more so the fewer nodes there are. S_k + Σ c_i is a Poisson–binomial number,
+/// expectation of the ECE are above 0, the more so the fewer nodes there are. S_k + Σ c_i is a Poisson–binomial variable,
 /// whose distribution a recurrence over the nodes gives exactly; no simulation is needed. Then
 ///
 ///     E[ECE | calibrated] = Σ_k E|S_k| / n,    Var[ECE | calibrated] = Σ_k (Σ_{i∈k} c_i (1 − c_i) − (E|S_k|)²) / n²,
@@ -92,7 +92,7 @@ struct Forecast {
   return sum;
 }
 
-/// Sorts forecasts by their probabilities and tells where bins end. Bins of equal mass never separate equal
+/// Sorts forecasts by their probabilities and reports where bins end. Bins of equal mass never separate equal
 /// probabilities, so there may be fewer bins.
 [[nodiscard]] inline std::vector<std::size_t> sort_into_bins(std::vector<Forecast>& forecasts, Index bins,
                                                              Binning binning) {

@@ -41,7 +41,7 @@ namespace sheafnn::uncertainty {
 ///                       are not random then, and larger in the mean, but empty where the largest probability is above
 ///                       the threshold
 /// \returns              n × C, in [0, 1] up to rounding
-/// \throws std::invalid_argument  no class, a size that is no multiple of C, a probability outside [0, 1], or a row that
+/// \throws std::invalid_argument  no class, a size that is not a multiple of C, a probability outside [0, 1], or a row that
 ///                                does not sum to 1
 [[nodiscard]] inline std::vector<double> adaptive_scores(std::span<const double> probabilities, Index class_count,
                                                          std::optional<std::uint64_t> seed = {}) {

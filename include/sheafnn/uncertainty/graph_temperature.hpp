@@ -160,7 +160,7 @@ namespace sheafnn::uncertainty {
   const auto [least, most] = std::minmax_element(nodes.begin(), nodes.end(), [&](std::int32_t u, std::int32_t v) {
     return agreement[static_cast<std::size_t>(u)] < agreement[static_cast<std::size_t>(v)];
   });
-  // Nothing to tell them apart by.
+  // Nothing separates them.
   if (agreement[static_cast<std::size_t>(*least)] == agreement[static_cast<std::size_t>(*most)])
     return {plain, plain};
   constexpr double low = 1 / highest_temperature, high = 1 / lowest_temperature;

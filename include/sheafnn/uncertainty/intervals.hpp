@@ -4,7 +4,7 @@
 ///
 /// A mixture of K samples has the distribution function F = mean F_k. Its central interval of coverage γ has the bounds
 /// where F and 1 − F are (1 − γ)/2. It is right if the model is. The conformal interval μ ± τ s has a threshold τ that
-/// calibration nodes decide. It contains the target with probability γ for any model, if these nodes and the others are
+/// calibration nodes determine. It contains the target with probability γ for any model, if these nodes and the others are
 /// exchangeable. math: "Intervals of numbers" (6.13), (6.14).
 ///
 /// Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman, "Distribution-free predictive inference for regression", JASA 2018
@@ -38,9 +38,9 @@ struct Intervals {
 
 namespace sheafnn::detail {
 
-/// Checks K × N numbers of samples and a coverage. \returns N
+/// Checks K × N values of samples and a coverage. \returns N
 ///
-/// \throws std::invalid_argument  no sample, a size that is no multiple of K, or a coverage outside (0, 1)
+/// \throws std::invalid_argument  no sample, a size that is not a multiple of K, or a coverage outside (0, 1)
 inline std::size_t check_mixture(std::string_view name, std::size_t size, Index sample_count, double coverage) {
   require(sample_count >= 1, "sample_count", sample_count, "must be at least 1");
   const std::size_t samples = static_cast<std::size_t>(sample_count);
@@ -108,7 +108,7 @@ namespace sheafnn::uncertainty {
 
 /// Central intervals of mixtures of K normal distributions each. math: "Intervals of numbers" (6.13).
 ///
-/// \param means       K × N, row-major: of K samples for each of N numbers
+/// \param means       K × N, row-major: of K samples for each of N values
 /// \param deviations  K × N, positive
 /// \param coverage    γ, in (0, 1)
 /// \returns           N bounds each
@@ -206,7 +206,7 @@ namespace sheafnn::uncertainty {
 
 /// The intervals μ ± τ_c s of all rows.
 ///
-/// \param thresholds  k numbers τ, as residual_thresholds() returns them
+/// \param thresholds  k values τ, as residual_thresholds() returns them
 /// \throws std::invalid_argument  sizes that do not match, a negative threshold, or a deviation that is not positive
 ///         and finite
 [[nodiscard]] inline Intervals residual_intervals(std::span<const double> predictions,

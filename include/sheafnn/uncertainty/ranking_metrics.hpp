@@ -25,6 +25,7 @@
 
 namespace sheafnn::detail {
 
+/// A node's probability of the class that is ranked, and whether it has that class.
 struct RankedNode {
   double probability;
   bool positive;
@@ -50,7 +51,7 @@ void for_ties(std::span<const RankedNode> ranking, const Body& body) {
     begin = end;
   }
 }
-/// Of a sorted ranking with P > 0 positives and N > 0 negatives. The sum is of whole and half numbers: exact.
+/// The ROC AUC of a sorted ranking with P > 0 positives and N > 0 negatives. The sum is of whole and half numbers: exact.
 [[nodiscard]] inline double roc_auc_of(std::span<const RankedNode> ranking, double positives, double negatives) {
   double above = 0, area = 0;
   for_ties(ranking, [&](double p, double n) {

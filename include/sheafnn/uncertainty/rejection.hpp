@@ -79,7 +79,7 @@ struct RejectionCurve {
 /// Rejects the nodes one after another, the most uncertain first. Nodes with equal uncertainty are rejected in random
 /// order, and the accuracy is the mean over their orders. A constant measure therefore has the accuracy as its area.
 ///
-/// \param uncertainty  n, of every node; any numbers but NaN
+/// \param uncertainty  n, of every node; any values but NaN
 /// \param labels       n classes; known ones of the nodes that count
 /// \param predicted    n classes
 /// \param nodes        the nodes that count
@@ -147,9 +147,9 @@ struct DetectionCurve {
 };
 
 /// Area under the ROC curve of detecting `positives` among `negatives` by a measure. It is the probability that a positive
-/// node has a larger measure than a negative node, ties counting half. 0.5: it does not tell them apart.
+/// node has a larger measure than a negative node, ties counting half. 0.5: it does not separate them.
 ///
-/// \param measure    n, of every node, e.g. the entropy; any numbers but NaN
+/// \param measure    n, of every node, e.g. the entropy; any values but NaN
 /// \param positives  e.g. nodes of a class that the model has not seen, or those predicted wrongly
 /// \returns          NaN without positives or without negatives
 /// \throws std::invalid_argument  a node out of range, or a measure of NaN

@@ -3,7 +3,7 @@
 ///
 /// Let p_k be the sampled distributions of a node and p̄ their mean. The predictive entropy is H[p̄], and the mutual
 /// information H[p̄] − mean H[p_k]. The epistemic variance is the mean over classes of the variance over samples. Ensembles of
-/// models add theirs.
+/// models add theirs. Source: math: "Uncertainty".
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class SampledPredictionBuilder {
     entropy_.assign(static_cast<std::size_t>(nodes_), 0.0);
   }
 
-  /// Adds one sample: n × C probabilities, row-major, with `stride` numbers from row to row. Unchecked: that they are
+  /// Adds one sample: n × C probabilities, row-major, with `stride` values from row to row. Unchecked: that they are
   /// there.
   ///
   /// \throws std::invalid_argument  a probability outside [0, 1] or NaN, a row that does not sum to 1 up to 0.001, or a
@@ -146,7 +146,7 @@ class SampledPredictionBuilder {
 }
 
 /// What an ensemble says: the same as one prediction from the samples of all its members, each of which has as many. The
-/// mean entropy of a member's samples is H[p̄] less its mutual information, the variance that within the members plus that
+/// mean entropy of a member's samples is H[p̄] minus its mutual information, the variance that within the members plus that
 /// between them.
 ///
 /// \param class_count  C

@@ -1,5 +1,5 @@
 /// \file
-/// Temperature scaling: one number T > 0 that recalibrates a classifier, p = softmax(z / T).
+/// Temperature scaling: one parameter T > 0 that recalibrates a classifier, p = softmax(z / T).
 ///
 /// Source: Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017, section 4.2.
 #pragma once
@@ -38,7 +38,7 @@ namespace sheafnn::uncertainty {
 
 /// softmax(logits / T) for every row of the n × C matrix `logits`; log-probabilities serve as logits.
 ///
-/// \throws std::invalid_argument  T not positive and finite, a size that is no multiple of C, or a logit that is
+/// \throws std::invalid_argument  T not positive and finite, a size that is not a multiple of C, or a logit that is
 ///                                not finite
 [[nodiscard]] inline std::vector<double> apply_temperature(std::span<const double> logits, Index class_count,
                                                            double temperature) {

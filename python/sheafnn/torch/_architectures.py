@@ -74,12 +74,12 @@ class Architecture:
 
     @functools.cached_property
     def width(self) -> int:
-        """d' · channels, numbers of a node that a layer reads."""
+        """d' · channels, values per node that a layer reads."""
         return int(self.narrow.width)
 
     @functools.cached_property
     def row(self) -> int:
-        """Numbers of a node that a layer gives, twice as many of complex features."""
+        """Values per node that a layer returns, twice as many for complex features."""
         return int(self.narrow.row)
 
     @property
@@ -104,7 +104,7 @@ class Architecture:
 
     @functools.cached_property
     def given_sheaf(self) -> bool:
-        """Whether the maps come with the graph. The operator takes the tensors of ``Graph._sheaf`` behind the parameters."""
+        """Whether the maps come with the graph. The operator takes the tensors of ``Graph._sheaf`` after the parameters."""
         return bool(self.narrow.has_given_sheaf)
 
     @functools.cached_property

@@ -121,7 +121,7 @@ stand_in = False
 
 
 def device_of(x: torch.Tensor) -> int:
-    """The number of the CUDA device that computes a pass over x; -1: the CPU."""
+    """The index of the CUDA device that computes a pass over x; -1: the CPU."""
     return x.get_device() if x.is_cuda else 0 if stand_in else -1
 
 
@@ -372,7 +372,7 @@ class Hypergraph(Relations):
     """A hypergraph that calls take in place of ``hyperedge_index``, built once as a :class:`Graph` is.
 
     :param hyperedge_index: 2 x nnz: each column has a node and a hyperedge that the node belongs to, as in PyTorch Geometric.
-        Each column is there once, in any order
+        Each column occurs once, in any order
     :param num_nodes: number of nodes n; None: the largest node number plus 1
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """

@@ -21,7 +21,7 @@ from ._architectures import Architecture, architecture
 #: seed and step of a pass, in a tensor or as numbers
 Noise = Union[Tensor, Tuple[int, int]]
 
-#: number of the activation that leaves numbers as they are
+#: index of the activation that leaves values as they are
 _IDENTITY = _torch.activations.index("identity")
 
 
@@ -81,7 +81,7 @@ def _check_batches(bars: Iterable[Tensor]) -> None:
 
 def check_transforms(tensors: Iterable[Tensor], batches: bool = False) -> None:
     """
-    :param batches: whether torch.vmap is there
+    :param batches: whether torch.vmap runs
     :raises NotImplementedError: a transform of torch.func, or derivatives in forward mode, which would be 0
     """
     if torch.compiler.is_compiling():

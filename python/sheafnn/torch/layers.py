@@ -42,7 +42,7 @@ def _coordinates(stalk_dim: int, options: dict[str, Any]) -> int:
 
 
 def _channels(name: str, width: int, stalk_dim: int, options: dict[str, Any]) -> int:
-    """The channels of so many numbers per node."""
+    """The channels of this many values per node."""
     d = _coordinates(stalk_dim, options)
     if width % d != 0:
         raise ValueError(f"{name}: {width} is not allowed; must be a multiple of {d}, the number of stalk coordinates")

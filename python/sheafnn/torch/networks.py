@@ -34,7 +34,7 @@ __all__ = [
     "Snn",
 ]
 
-#: what checkpoints say of a model beside its options
+#: what checkpoints say of a model besides its options
 _ABOUT = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
 #: what checkpoints say of the meaning of features and outputs, which a further training does not change
 _MEANING = ("class_names", "class_kind", "class_dtype", "class_data", "feature_names", "trained_with_edges", "targets", "target_names",

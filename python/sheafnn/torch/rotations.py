@@ -212,7 +212,7 @@ class _Distribution:
     def rsample(self, sample_shape: Sequence[int] = (), *, seed: int | None = None) -> Tensor:
         """Samples whose derivatives reach the parameters.
 
-        :raises NotImplementedError: of distributions whose samples are no differentiable function of theirs
+        :raises NotImplementedError: of distributions whose samples are not differentiable functions of them
         """
         if not self.has_rsample:
             raise NotImplementedError(f"{type(self).__name__} has no rsample; use sample")
@@ -221,7 +221,7 @@ class _Distribution:
     def log_prob(self, value: Tensor) -> Tensor:
         """log f of rotations, for every matrix of ``value``, which broadcasts with batch_shape.
 
-        :raises ValueError: matrices that are no rotations
+        :raises ValueError: matrices that are not rotations
         """
         rows = _matrices("value", value)
         check_transforms((rows,), batches=True)
@@ -310,7 +310,7 @@ class IsotropicGaussian(_Located):
     """The isotropic Gaussian distribution on SO(3), IGSO(3), of :class:`sheafnn.rotations.IsotropicGaussian`.
 
     Derivatives of samples come from the flow that moves the distribution when its scale grows. So expectations have the right
-    derivative. A sample itself, drawn by rejection, is no smooth function of the scale.
+    derivative. A sample itself, drawn by rejection, is not a smooth function of the scale.
 
     :param location: ... x 3 x 3, rotations M
     :param scale: scale between 1e-30 and 1e30, in radians while it is small; broadcasts with location

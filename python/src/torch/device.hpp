@@ -16,7 +16,7 @@ namespace python {
 
 /// What computes there: "cuda", "host" in tests, or nothing.
 [[nodiscard]] SHEAFNN_TORCH_DEVICE std::string_view device_kind();
-/// The networks that are there, as checkpoints name them.
+/// The networks that this build has, as checkpoints name them.
 [[nodiscard]] SHEAFNN_TORCH_DEVICE std::vector<std::string> device_networks();
 /// \param setting  of a device
 /// \throws std::invalid_argument  not in this build, an option that devices do not have, or out of range

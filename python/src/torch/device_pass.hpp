@@ -111,7 +111,7 @@ class DevicePass final : public Pass {
   }
 
   SharedExecutor<Executor>& on_;
-  Index width_;  ///< numbers that a layer reads
+  Index width_;  ///< values that a layer reads
   std::optional<Network> network_;
   sheafnn::batch::Array<Executor, S> embedding_;
 };

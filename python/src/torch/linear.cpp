@@ -105,7 +105,7 @@ class LinearArchitecture final : public Architecture {
   sheafnn::layers::ParameterSet<S> parameters_;
 };
 
-/// body.template operator()<A, T>(tile) for all numbers.
+/// body.template operator()<A, T>(tile) for all elements.
 template <class S, class Body>
 void for_numbers(int threads, sheafnn::layers::Activation activation, Index count, const Body& body) {
   sheafnn::layers::with_activation(activation, [&]<sheafnn::layers::Activation A>() {

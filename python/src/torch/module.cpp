@@ -50,7 +50,7 @@ struct IndexRow {
 ///
 /// \param name     of the argument, for messages
 /// \param columns  number of columns
-/// \param address  2 × columns numbers
+/// \param address  2 × columns values
 /// \throws std::invalid_argument  a number out of range
 template <class Pair>
 std::vector<Pair> pairs_of(std::string_view name, Index columns, std::uintptr_t address,
@@ -73,8 +73,8 @@ std::vector<Pair> pairs_of(std::string_view name, Index columns, std::uintptr_t 
 }
 
 /// \param columns  number of columns of hyperedge_index
-/// \param address  2 × columns numbers
-/// \throws std::invalid_argument  a number out of range, a column that is there twice
+/// \param address  2 × columns values
+/// \throws std::invalid_argument  a number out of range, a column given twice
 std::shared_ptr<const ColumnHypergraph> make_hypergraph(Index nodes, Index columns, std::uintptr_t address) {
   const GilRelease release;
   sheafnn::require_between("nodes", nodes, 0, most_numbers);
@@ -87,7 +87,7 @@ std::shared_ptr<const ColumnHypergraph> make_hypergraph(Index nodes, Index colum
 }
 
 /// \param columns   number of columns of edge_index
-/// \param address   2 × columns numbers
+/// \param address   2 × columns values
 /// \param directed  whether edges may be there in one direction only
 /// \throws std::invalid_argument  a node out of range, an arc without its reverse
 std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::uintptr_t address, bool directed) {
@@ -173,7 +173,7 @@ struct Ticket {
   return nb::cast(Output<std::int64_t>(&ticket->number, 1, shape, owner));
 }
 
-/// \param activation     of a layer, by its number in the enumeration
+/// \param activation     of a layer, by its index in the enumeration
 /// \param features_stay  the features of a layer stay where they are until the last backward pass
 /// \param parameters     number and address of each
 /// \param stream, kl     of a device: its stream, and where the KL term goes; 0: none
@@ -208,7 +208,7 @@ nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::ui
 /// \param features_bar   0: not wanted
 /// \param gradients      number and address of the wanted gradients
 /// \param stream         of a device
-/// \param kl_bar_at      on a device, in the place of kl_bar; 0: none
+/// \param kl_bar_at      on a device, in place of kl_bar; 0: none
 void backward(const std::shared_ptr<Ticket>& ticket, std::uintptr_t output_bar, double kl_bar,
               std::uintptr_t features_bar, const std::vector<NumberedArray>& gradients, std::uintptr_t stream,
               std::uintptr_t kl_bar_at) {
@@ -256,7 +256,7 @@ std::pair<std::int64_t, std::int64_t> next_step(std::uintptr_t address) {
   return {numbers[0], numbers[1]++};
 }
 
-/// The number of entries that are not 0, in every row of so many.
+/// The number of entries that are not 0, in every row of this length.
 Index count_in_rows(std::uintptr_t address, bool wide, Index rows, Index columns, Index every) {
   const GilRelease release;
   const auto count = [&](const auto* values) {
@@ -278,7 +278,7 @@ std::shared_ptr<Ticket> ticket_of(std::int64_t number) {
   return r;
 }
 
-/// Texts of the activations, in the order of their numbers.
+/// Texts of the activations, in the order of their indices.
 [[nodiscard]] nb::list activation_texts() {
   nb::list r;
   for (const std::string_view name : names_of(sheafnn::layers::Activation())) r.append(std::string(name));

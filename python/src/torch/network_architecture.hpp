@@ -48,7 +48,7 @@ template <class Model, class Options>
   return model;
 }
 
-/// Numbers of a node between layers.
+/// Values per node between layers.
 template <class Model>
 [[nodiscard]] Index row_of(const Model& model) {
   if constexpr (requires { model.row(); }) return model.row();

@@ -100,7 +100,7 @@ class NetworkPass final : public HostPass {
     return static_cast<std::size_t>(model_.parameters().info(id).size);
   }
   [[nodiscard]] Index rows() const { return graph_->graph.node_count(); }
-  /// Numbers of a node.
+  /// Values per node.
   [[nodiscard]] Index outputs() const { return from_outside_ ? row_of(model_) : model_.options().classes; }
 
   /// \param output  null: not wanted

@@ -91,7 +91,7 @@ template <class Columns>
   return r;
 }
 
-/// On what the numbers of a pass depend besides parameters and features.
+/// What the results of a pass depend on besides parameters and features.
 struct PassOptions {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
@@ -99,7 +99,7 @@ struct PassOptions {
   bool training = false;
   bool keep = false;  ///< a backward pass may follow
   int threads = 1;
-  /// Of layers, after all their steps.
+  /// The activation of layers, after all their steps.
   sheafnn::layers::Activation activation = sheafnn::layers::Activation::identity;
   bool features_stay = false;  ///< the features of a layer stay where they are until the last backward pass
 };
@@ -123,10 +123,10 @@ struct BackwardCall {
   void* features_bar = nullptr;              ///< overwritten
   std::span<const NumberedArray> gradients;  ///< overwritten
   void* stream = nullptr;                    ///< of a device
-  const void* kl_bar_at = nullptr;           ///< on a device, in the place of kl_bar
+  const void* kl_bar_at = nullptr;           ///< on a device, in place of kl_bar
 };
 
-/// y = act(z), for numbers of arrays.
+/// y = act(z), for elements of arrays.
 template <class S>
 void activate_numbers(int threads, sheafnn::layers::Activation activation, Index count, const S* z, S* y);
 /// z_bar = sign · act′(z) ∘ y_bar.
@@ -197,7 +197,7 @@ class HostPass : public Pass {
   virtual void set_parameter(std::size_t number, const void* values) = 0;
   virtual double forward(const PassOptions& options, const void* features, void* output) = 0;
   virtual void backward(const void* output_bar, double kl_bar, void* features_bar) = 0;
-  /// Of the last backward(). \param values  overwritten
+  /// The gradient of the last backward(). \param values  overwritten
   virtual void gradient(std::size_t number, void* values) const = 0;
 };
 
@@ -212,9 +212,9 @@ class Architecture {
   [[nodiscard]] virtual Shapes parameters() const = 0;
   /// Values of a fresh model, in the order of parameters().
   [[nodiscard]] virtual std::vector<std::vector<double>> initial(std::uint64_t seed) const = 0;
-  /// h = d' · channels, numbers of a node that a layer reads.
+  /// h = d' · channels, values per node that a layer reads.
   [[nodiscard]] virtual Index width() const = 0;
-  /// Numbers of a node that a layer gives: h, or 2h of complex features.
+  /// Values per node that a layer returns: h, or 2h for complex features.
   [[nodiscard]] virtual Index row() const { return width(); }
   /// Are maps drawn from a posterior?
   [[nodiscard]] virtual bool bayesian() const { return false; }
@@ -273,7 +273,7 @@ struct Setting {
   bool wide = false;  ///< double, else float
   Index features = 1, classes = 1;
   std::map<std::string, std::string> options;
-  int device = -1;  ///< number of a CUDA device; -1: the CPU
+  int device = -1;  ///< index of a CUDA device; -1: the CPU
 };
 
 /// The architectures of one model in one precision.
@@ -286,7 +286,7 @@ struct TorchEntry {
   std::shared_ptr<const Architecture> (*make)(const Setting& setting);
 };
 
-/// The linear layer of sparse features, from `features` to `classes` numbers.
+/// The linear layer of sparse features, from `features` to `classes` outputs.
 [[nodiscard]] std::shared_ptr<const Architecture> make_linear(const Setting& setting);
 /// \throws std::invalid_argument  not in this build, an option that it does not have, or out of range
 [[nodiscard]] std::shared_ptr<const Architecture> make_architecture(const Setting& setting);

@@ -56,7 +56,7 @@ struct Conformal : sheaf::DenseMaps<D> {
     const T limit = T(largest_log_scale);
     return math::select(log_scale > limit, T(0), math::select(log_scale < -limit, T(0), T(1)));
   }
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T>
   SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
                                           rotation::RotationParametrisation parametrisation = {}) {

@@ -14,7 +14,7 @@ struct Diagonal : sheaf::DiagonalMaps<D> {
   static constexpr int coordinate_count = D;
   static constexpr bool coordinates_are_entries = true;
 
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T* z, Eigen::Matrix<T, D, 1>& map) {
     SHEAFNN_UNROLL for (int k = 0; k < D; ++k) map(k) = z[k];

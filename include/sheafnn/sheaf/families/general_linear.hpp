@@ -15,7 +15,7 @@ struct GeneralLinear : sheaf::DenseMaps<D> {
   static constexpr bool attention = true;
   static constexpr bool coordinates_are_entries = true;
 
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map) {
     SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) map(k / D, k % D) = z[k];

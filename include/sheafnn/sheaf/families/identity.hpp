@@ -44,7 +44,7 @@ struct Identity {
   [[nodiscard]] SHEAFNN_HD static SquareMatrix<T, D> dense(const Eigen::Matrix<T, 1, 1>&) {
     return math::identity_matrix<T, D>();
   }
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T*, Eigen::Matrix<T, 1, 1>& map) {
     map(0) = T(1);

@@ -77,7 +77,7 @@ struct RectangularLinear {
   [[nodiscard]] SHEAFNN_HD static Map<T> dense(const Eigen::Matrix<T, E, D, Options>& map) {
     return map;
   }
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T, int Options>
   SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates(const T* z, Eigen::Matrix<T, E, D, Options>& map) {
     for (int k = 0; k < E * D; ++k) map(k / D, k % D) = z[k];

@@ -1,5 +1,5 @@
 /// \file
-/// SpecialOrthogonal<D>: rotations F ∈ SO(D), optionally times an edge weight w_e that is kept beside them.
+/// SpecialOrthogonal<D>: rotations F ∈ SO(D), optionally times an edge weight w_e, which is stored separately.
 ///
 /// F_aᵀF_a = I is a scalar block, F_aᵀF_b a dense one. Source: paper, "Bayesian sheaf neural networks"; math:
 /// "Rotations".
@@ -66,7 +66,7 @@ struct SpecialOrthogonal : sheaf::DenseMaps<D> {
       rotation::RotationParametrisation parametrisation, int) {
     return parametrisation == rotation::RotationParametrisation::euler ? 3.14159265358979323846 : 1.0;
   }
-  /// Unchecked: that z has coordinate_count numbers.
+  /// Unchecked: that z has coordinate_count values.
   template <class T>
   SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
                                           rotation::RotationParametrisation parametrisation = {}) {
