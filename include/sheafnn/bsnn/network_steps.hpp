@@ -23,11 +23,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
   NetworkSteps(const Model& of, const Graph& over, const Features& features, Execution on)
       : Parts(of, over, features, on) {}
 
-  static constexpr bool takes_embeddings = true, shares_embeddings = true;
+  static constexpr bool takes_embeddings = true, shares_embeddings = true, recomputes_layers = true;
   /// Has the learner an encoder of its own?
   [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
     Parts::set_pass(of);
+    this->layers.set_segments(of.recompute_layers);
+    this->source.set_segments(of.recompute_layers);
     this->source.work_in(this->learner_work());
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
   }
@@ -60,6 +62,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
       x = diffuse(l, x);                               // X_{l+2}
     }
   }
+  /// Computes the layers of a segment again, and their sheaves, but not one that all layers share.
+  void diffuse_again(Index first, Index last) {
+    for (Index l = first; l <= last; ++l) {
+      const FeatureView<const S> x = features_after(l);
+      if (this->sheaf_count() > 1) build_sheaf(l, x);
+      diffuse(l, x);
+    }
+  }
   /// Where the derivative of X_{L+1} belongs.
   [[nodiscard]] FeatureView<S> last_bar() { return this->scratch(0).first(nodes.count()); }
   /// The same for a derivative from outputs: the place of X_{L+1}, if the pass and the layer allow it.
@@ -74,7 +84,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
     sheaf_gradient_begun = sheaf_begun;
     const bool first = this->begin_embedding_bar(execution, first_sample);
     this->clear_before_bars(execution);
+    const LayerSegments& segments = this->layers.segments();
     for (Index l = this->layer_count(); l-- > 0;) {
+      if (segments.ends_before_others(l)) diffuse_again(segments.first(l), l);
       diffuse_backward(l, bar);
       if (l < this->sheaf_count()) sheaf_backward(l);
       this->add_before_bar(execution, l);
@@ -91,8 +103,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
     if (this->layers.reads().scales) this->source.stack()[l].fetch_scales();
   }
   /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
-  [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
-    const bool last = l + 1 == this->layer_count();
+  FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
+    const bool last = l + 1 == this->layer_count(), keeps_mixed = l == 0 && this->layers.segments().whole();
+    this->layers.take_memory(l);
     this->release_rows();  // whatever the layer writes to; one that takes them owns them then
     this->layers[l].forward({.execution = execution,
                              .sheaf = this->sheaf_of(l),
@@ -101,7 +114,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                              .nodes = last ? nodes : all_nodes(),
                              .dropout = pass.of_layer(l, sample),
                              .training = pass.keeps(),
-                             .mixing = l == 0 ? first_mixing : MixedFeatures::compute,
+                             .mixing = keeps_mixed ? first_mixing : MixedFeatures::compute,
                              .scratch = this->forward_scratch(),
                              .filter = this->weights.filter,
                              .before = l > 1 ? this->layers[l - 2].output() : start_features(),
