@@ -3,10 +3,12 @@
 /// of stalk dimension 3: every array of the network, counted from the sizes of the model, and beside their sum what the heap has
 /// after a step. The graph is as in scaling.cpp.
 ///
-///     memory [--edges E] [--layers L]
+///     memory [--edges E] [--layers L] [--recompute-layers K]
 ///
-/// E (default 10⁵) is the number of edges, L (default 2) the number of layers.
+/// E (default 10⁵) is the number of edges, L (default 2) the number of layers. The backward pass computes K layers at a time again
+/// (default 0: none).
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <iterator>
@@ -37,6 +39,7 @@ constexpr const char* rows_of_table[] = {
     "learner: raw outputs",
     "learner: edge weights",
     "parameters of the posterior",
+    "their derivatives, where layers are computed again",
     "derivatives of transports, and what is in their place",
     "Gram matrices, then derivatives of raw outputs, elsewhere",
     "transports and node scalings of all layers",
@@ -48,7 +51,7 @@ constexpr const char* rows_of_table[] = {
 };
 
 template <class Model>
-Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
+Column column(const char* name, const sheafnn::Dataset& data, Index layers, Index recompute) {
   using Family = typename Model::Family;
   using Sizes = sheafnn::detail::BlockSizes<Family>;
   constexpr bool bayesian = Model::bayesian;
@@ -62,10 +65,17 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
                node = static_cast<double>(data.node_count()) / edges,
                entries = static_cast<double>(data.features.entries()) / edges,
                row = static_cast<double>(model.hidden_width()) * node, number = 4;
-  const double sheaves = static_cast<double>(layers), learners = bayesian ? 1 : sheaves;
+  const sheafnn::layers::LayerSegments segments(layers, recompute);
+  const bool whole = segments.whole();
+  const double sheaves = static_cast<double>(segments.length), learners = bayesian ? 1 : sheaves,
+               inputs = static_cast<double>(layers + segments.length - 1) / sheaves,  // that stay, one of a segment
+               dropped = whole ? sheaves - 1 : sheaves;  // inputs of learners; the first layer's has no dropout
   const double outputs = static_cast<double>(learner.outputs()), weights = learner.edge_weights ? 1 : 0;
-  double parameters = 0;
-  if constexpr (bayesian) parameters = Model::Posterior::parameter_size;
+  double parameters = 0, parameters_bar = 0;
+  if constexpr (bayesian) {
+    parameters = Model::Posterior::parameter_size;
+    parameters_bar = whole ? 0 : Model::Posterior::gradient_size;
+  }
   const double transport = Sizes::transport,
                raw_bar = static_cast<double>(sheafnn::layers::LearnerRows<float>(learner).numbers()),
                grams = arcs * sheafnn::layers::SheafBlocks<Family, float>::arc_stride;
@@ -78,14 +88,15 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
       number * learners * arcs * outputs,
       number * weights * (learners * (arcs + 1) + 1 + (bayesian ? arcs : 0)),
       number * arcs * parameters,
+      number * arcs * parameters_bar,
       number * transport,
       number * std::max(elsewhere(grams), elsewhere(raw_bar)),
       number * (sheaves * (transport + (2 * Sizes::gram + Sizes::eigen) * node) + 2 * Sizes::gram * node +
                 (weights > 0 ? 0 : 1)),
-      number * 2 * sheaves * row,
+      number * (2 * sheaves - 1 + std::floor(inputs)) * row,
       number * 3 * row,
-      bayesian ? 0 : number * (sheaves - 1) * row,
-      (entries + (sheaves + 1 + (bayesian ? 0 : sheaves - 1)) * row) / 8,
+      bayesian ? 0 : number * dropped * row,
+      (entries + (static_cast<double>(layers) + 1 + (bayesian ? 0 : dropped)) * row) / 8,
       number * 2 * 8 * node,
   };
   const double before = benchmarks::heap_bytes();
@@ -93,7 +104,12 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers) {
   const std::vector<std::int32_t>& nodes = data.splits[0].train;
   static_cast<void>(
       sheafnn::elbo(network,
-                    {.training = true, .overwrites = true, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
+                    {.training = true,
+                     .overwrites = true,
+                     .recompute_layers = recompute,
+                     .input_dropout = 0.5,
+                     .dropout = 0.3,
+                     .nodes = nodes},
                     sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
   r.measured = (benchmarks::heap_bytes() - before) / edges;
   return r;
@@ -106,18 +122,19 @@ int main(int argc, char** argv) {
     sheafnn::SyntheticOptions graph;
     const Index edges = static_cast<Index>(benchmarks::take_option(argc, argv, "--edges", 1e5, 1e3, 1e8));
     const Index layers = static_cast<Index>(benchmarks::take_option(argc, argv, "--layers", 2, 1, 64));
+    const Index again = static_cast<Index>(benchmarks::take_option(argc, argv, "--recompute-layers", 0, 0, 64));
     graph.nodes = edges / 5;
     graph.degree = 10;
     graph.splits = 1;
     const sheafnn::Dataset data = sheafnn::synthetic(graph);
     using sheafnn::Bsnn, sheafnn::Nsd;
     const std::vector<Column> columns = {
-        column<Nsd<sheafnn::Diagonal<3>>>("NSD, diagonal", data, layers),
-        column<Nsd<sheafnn::SpecialOrthogonal<3>>>("NSD, rotations", data, layers),
-        column<Nsd<sheafnn::GeneralLinear<3>>>("NSD, general", data, layers),
-        column<Bsnn<sheafnn::Diagonal<3>>>("BSNN, diagonal", data, layers),
-        column<Bsnn<sheafnn::SpecialOrthogonal<3>>>("BSNN, rotations", data, layers),
-        column<Bsnn<sheafnn::GeneralLinear<3>>>("BSNN, general", data, layers),
+        column<Nsd<sheafnn::Diagonal<3>>>("NSD, diagonal", data, layers, again),
+        column<Nsd<sheafnn::SpecialOrthogonal<3>>>("NSD, rotations", data, layers, again),
+        column<Nsd<sheafnn::GeneralLinear<3>>>("NSD, general", data, layers, again),
+        column<Bsnn<sheafnn::Diagonal<3>>>("BSNN, diagonal", data, layers, again),
+        column<Bsnn<sheafnn::SpecialOrthogonal<3>>>("BSNN, rotations", data, layers, again),
+        column<Bsnn<sheafnn::GeneralLinear<3>>>("BSNN, general", data, layers, again),
     };
     std::vector<std::string> names = {"bytes per edge"}, sums = {"sum"}, measured = {"on the heap"};
     for (const Column& c : columns) {

@@ -153,7 +153,7 @@ void check_flow() {
 #if defined(SHEAFNN_TEST_OWN_MALLOC)
 /// Bytes of a network after a training step.
 template <class Model>
-long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrites = true) {
+long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrites = true, Index recompute = 0) {
   ModelOptions options;
   options.features = data.feature_count();
   options.classes = data.class_count;
@@ -165,7 +165,13 @@ long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrite
   const long before = heap::live_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
   static_cast<void>(sheafnn::elbo(
-      network, {.training = true, .overwrites = overwrites, .input_dropout = 0.5, .dropout = 0.3, .nodes = nodes},
+      network,
+      {.training = true,
+       .overwrites = overwrites,
+       .recompute_layers = recompute,
+       .input_dropout = 0.5,
+       .dropout = 0.3,
+       .nodes = nodes},
       loss, nodes, {}));
   return heap::live_bytes() - before;
 }
@@ -193,6 +199,23 @@ TEST_CASE(
   const long deterministic = more.template operator()<Nsd<Rotations>>();
   CHECK(deterministic >= layer + learner);
   CHECK(deterministic <= layer + learner + small);
+}
+
+TEST_CASE("a layer more that is computed again takes memory for its mask and a part of an array of features") {
+  using Rotations = sheafnn::SpecialOrthogonal<3>;
+  const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 60, .splits = 1});
+  const long features = data.node_count() * 3 * 8 * 4, mask = features / 32, small = 3 << 14;
+  const auto check = [&]<class Model>(long of_first) {
+    const long two = bytes_of_network<Model>(data, 2), four = bytes_of_network<Model>(data, 4, true, 2),
+               eight = bytes_of_network<Model>(data, 8, true, 2);
+    CHECK(four <= two + of_first + features + 2 * mask + 2 * small);
+    CHECK(eight - four >= 2 * features + 4 * mask);
+    CHECK(eight - four <= 2 * features + 4 * mask + 4 * small);
+  };
+  // Sheaves are drawn again before all of them have given their derivatives to the posterior's parameters, which keep them.
+  check.operator()<Bsnn<Rotations>>(data.graph.edge_count() * 2 * 10 * 4);
+  // The learner of a first layer has no dropout.
+  check.operator()<Nsd<Rotations>>(features + mask);
 }
 
 TEST_CASE(

@@ -137,6 +137,8 @@ template <class Model>
     static_cast<void>(uses_closed_form<typename Model::Posterior>(own.kl_estimator));
     require(own.batch_size == 0, sheafnn::detail::concat("trainings[", i, "].batch_size"), own.batch_size,
             "the batch engine takes all training nodes in one step");
+    require(own.recompute_layers == 0, sheafnn::detail::concat("trainings[", i, "].recompute_layers"),
+            own.recompute_layers, "the batch engine keeps all layers");
     require(own.sample_loss == SampleLoss::expected, sheafnn::detail::concat("trainings[", i, "].sample_loss"),
             to_string(own.sample_loss), "the batch engine has the expected loss only");
     require(t.model->options() == trainings.front().model->options(),

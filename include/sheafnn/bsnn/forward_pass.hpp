@@ -71,6 +71,9 @@ struct ForwardPass {
   /// May the network overwrite features_after(), the sheaves and what their learner reads, once training no longer needs them? It
   /// then takes less memory. Training sets this, except for losses of pairs of nodes.
   bool overwrites = false;
+  /// Layers in a row whose features, maps and whatever else a backward pass reads it computes again, from the input of the first
+  /// (layers/layer_segments.hpp). The pass takes less memory, and results have the same bits. 0: none
+  Index recompute_layers = 0;
   double input_dropout = 0;  ///< of features, in [0, 1); training only
   double dropout = 0;        ///< of hidden features, in [0, 1); training only
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.

@@ -5,6 +5,8 @@
 #include <concepts>
 #include <memory>
 #include <type_traits>
+#include <typeindex>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer.hpp"
+#include "sheafnn/layers/layer_segments.hpp"
 #include "sheafnn/layers/masked_layer.hpp"
 #include "sheafnn/layers/normed_layer.hpp"
 #include "sheafnn/layers/polynomial_diffusion_layer.hpp"
@@ -119,6 +122,7 @@ class LayerStack {
           sharing = -1;  // a layer that takes the derivatives of its own arcs, and one that shares cut edges
     for (of.number = 0; of.number < model.options().layers; ++of.number) {
       std::unique_ptr<Layer<Family, S>> layer;
+      std::type_index kind = typeid(void);
       Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
         if constexpr (std::is_constructible_v<Kind, const Graph&, const DiffusionShape<S>&, LayerSetting&,
                                               const Layer<Family, S>*>) {
@@ -126,6 +130,7 @@ class LayerStack {
         } else {
           layer = std::make_unique<Kind>(graph, shape, of);
         }
+        kind = typeid(Kind);
       });
       before = layer.get();
       const LayerReads reads = layer->reads();
@@ -142,6 +147,9 @@ class LayerStack {
         layer =
             std::make_unique<MaskedLayer<Family, S>>(std::move(layer), *stalks, graph.node_count(), shape.row());
       }
+      std::vector<Buffer<S>*> arrays;
+      layer->list_memory(arrays);
+      memory_.add(std::move(arrays), kind);
       layers_.push_back(std::move(layer));
     }
     if (graph.part() == nullptr || own < 0 || sharing < 0) return;
@@ -160,6 +168,12 @@ class LayerStack {
   [[nodiscard]] bool wrapped() const noexcept { return wrapped_; }
   /// What at least one of the layers reads.
   [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
+  /// The layers that backward passes compute again at a time, and their arrays.
+  [[nodiscard]] const LayerSegments& segments() const noexcept { return memory_.segments(); }
+  /// \param length  see LayerSegments; the input of a segment stays, and where layers read X_{l−1}, this one as well
+  void set_segments(Index length) { memory_.set({count(), length}, reads_.before ? 2 : 1); }
+  /// Before the forward pass of layer l.
+  void take_memory(Index l) noexcept { memory_.take(l); }
   /// Calls use(l, mask) for the dropouts of the layers' inputs.
   template <class Use>
   void for_masks(const Use& use) const {
@@ -173,6 +187,7 @@ class LayerStack {
 
  private:
   std::vector<std::unique_ptr<Layer<Family, S>>> layers_;
+  SegmentMemory<S> memory_;
   bool wrapped_ = false;
   LayerReads reads_ = {.blocks = false, .work = false};
 };

@@ -169,6 +169,10 @@ class NetworkPasses {
 
   /// Invalidates the results of the previous pass. \param shared  see begin()
   void begin_pass(const ForwardPass<S>& pass, const NetworkPasses* shared = nullptr) {
+    if constexpr (!Steps::recomputes_layers) {
+      require(pass.recompute_layers == 0, "recompute_layers", pass.recompute_layers,
+              concat("networks of kind ", Model::kind, " keep all layers"));
+    }
     require(shared == nullptr || pass.training || !pass.keep, "keep", true,
             "an evaluation that shares its first steps keeps nothing");
     if (shared != nullptr && !shared->shares_)
@@ -200,7 +204,11 @@ class NetworkPasses {
   void check_layer_count(Index layer_count, Index layers) const {
     check_begun("features_after");
     require_between("layer_count", layer_count, 0, layers);
-    if (layer_count > 0) check_drawn("features_after");
+    if (layer_count == 0) return;
+    check_drawn("features_after");
+    if (steps_.pass.recompute_layers > 0 && layer_count < layers) {
+      throw std::logic_error("features_after() of inner layers needs a pass with recompute_layers = 0");
+    }
   }
   [[noreturn]] static void throw_keeps_nothing() {
     throw std::logic_error("a backward pass needs a draw of a pass with training = true before it");

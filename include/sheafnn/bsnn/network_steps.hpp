@@ -62,8 +62,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
     if (this->layers.reads().scales) this->source.stack()[l].fetch_scales();
   }
   /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
-  [[nodiscard]] FeatureView<const S> apply_layer(Index l, const FeatureView<const S>& x) {
-    const bool last = l + 1 == this->layer_count();
+  FeatureView<const S> apply_layer(Index l, const FeatureView<const S>& x) {
+    const bool last = l + 1 == this->layer_count(), keeps_mixed = l == 0 && this->layers.segments().whole();
+    this->layers.take_memory(l);
     this->release_rows();  // the layer may overwrite them; one that keeps its W and Y there becomes their owner
     this->layers[l].forward({.execution = execution,
                              .sheaf = this->sheaf_of(l),
@@ -72,7 +73,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                              .nodes = last ? nodes : all_nodes(),
                              .dropout = pass.of_layer(l, sample),
                              .training = pass.keeps(),
-                             .mixing = l == 0 ? first_mixing : MixedFeatures::compute,
+                             .mixing = keeps_mixed ? first_mixing : MixedFeatures::compute,
                              .scratch = this->forward_scratch(),
                              .filter = this->weights.filter,
                              .before = l > 1 ? this->layers[l - 2].output() : start_features(),
@@ -104,13 +105,23 @@ struct NetworkSteps : NetworkParts<ModelType> {
     sheaf_gradient_begun = sheaf_begun;
     const bool first = this->begin_embedding_bar(execution, first_sample);
     this->clear_before_bars(execution);
+    const LayerSegments& segments = this->layers.segments();
     for (Index l = this->layer_count(); l-- > 0;) {
+      if (segments.ends_before_others(l)) apply_layers_again(segments.first(l), l);
       apply_layer_backward(l, bar);
       if (l < this->sheaf_count()) sheaf_backward(l);
       this->add_before_bar(execution, l);
       bar = this->x_bar_view();
     }
     this->add_sample(this->x_bar, this->embedding_bar, first);
+  }
+  /// Computes the layers of a segment again, and their sheaves, but not one that all layers share.
+  void apply_layers_again(Index first, Index last) {
+    for (Index l = first; l <= last; ++l) {
+      const FeatureView<const S> x = features_after(l);
+      if (this->sheaf_count() > 1) build_sheaf(l, x);
+      apply_layer(l, x);
+    }
   }
   /// Computes the derivatives of X_{l+1} (in x_bar), of the layer's weights and of its sheaf's blocks. Reads the
   /// derivative of X_{l+2}, which is overwritten.
@@ -197,11 +208,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
 
   // The other members that NetworkPasses and NetworkOfSteps need, and the steps of passes that share embeddings:
 
-  static constexpr bool takes_embeddings = true, shares_embeddings = true;
+  static constexpr bool takes_embeddings = true, shares_embeddings = true, recomputes_layers = true;
   /// Does the learner have its own encoder?
   [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
     Parts::set_pass(of);
+    this->layers.set_segments(of.recompute_layers);
+    this->source.set_segments(of.recompute_layers);
     this->source.work_in(this->learner_work());
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
   }

@@ -62,6 +62,7 @@ void check_pass(const ForwardPass<S>& pass, Index node_count) {
   rate("input_dropout", pass.input_dropout);
   rate("dropout", pass.dropout);
   require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
+  require(pass.recompute_layers >= 0, "recompute_layers", pass.recompute_layers, "must be at least 0 (0: none)");
   check_increasing(pass.nodes, node_count, "node");
 }
 /// Checks the explicit noise of models that sample, `size` values per sheaf. \throws std::invalid_argument  noise of

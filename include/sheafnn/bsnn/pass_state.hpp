@@ -27,6 +27,8 @@ struct PassState {
   static constexpr bool is_sampled = Sampled;
   /// May a pass begin with embeddings from outside? Steps that allow it hide this.
   static constexpr bool takes_embeddings = false;
+  /// May backward passes compute layers again (ForwardPass::recompute_layers)? As above.
+  static constexpr bool recomputes_layers = false;
   /// May passes share embeddings with passes of other networks? As above.
   static constexpr bool shares_embeddings = false;
 

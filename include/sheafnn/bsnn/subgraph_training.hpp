@@ -130,6 +130,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
                               .epoch = step++,
                               .training = true,
                               .overwrites = true,
+                              .recompute_layers = options.recompute_layers,
                               .input_dropout = options.input_dropout,
                               .dropout = options.dropout,
                               .nodes = batch.targets};
@@ -154,7 +155,10 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
     Network<Model> network(model, batch.graph.graph, batch.graph.features, threads(batch.graph));
     const Classification of_batch(batch.graph.labels);
     std::vector<double> sums(static_cast<std::size_t>(nodes * outputs));
-    const auto pass = network.begin({.seed = options.seed, .epoch = step - 1, .nodes = batch.targets});  // of the last step
+    const auto pass = network.begin({.seed = options.seed,
+                                     .epoch = step - 1,  // of the last step
+                                     .recompute_layers = options.recompute_layers,
+                                     .nodes = batch.targets});
     pass.draw_samples(options.samples, [&](const MatrixView<S>& out) {
       of_batch.predict(network.execution(), out, network.nodes(), MatrixView<double>(sums.data(), nodes, outputs));
     });

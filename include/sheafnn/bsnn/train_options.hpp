@@ -85,6 +85,9 @@ struct TrainOptions {
   SampleLoss sample_loss = SampleLoss::expected;
   /// Number of training nodes or graphs in a step; an epoch takes all, in a new order. 0: one step with all.
   Index batch_size = 0;
+  /// Number of layers in a row that the backward pass computes again, from the input of the first: less memory, the same
+  /// results. 0: it keeps what all layers have computed.
+  Index recompute_layers = 0;
   Index samples = 3;            ///< number of posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)
   int threads = 0;              ///< number of threads, at most; 0: chosen by the size of the graph. Results do not depend on it
@@ -155,6 +158,11 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::between(0, many, " (0: all)"),
          .since = "0.3"},
         options.batch_size...);
+  visit({.key = "recompute_layers",
+         .summary = "number of layers in a row that the backward pass computes again, to take less memory",
+         .range = Range::between(0, many, " (0: none)"),
+         .since = "0.3"},
+        options.recompute_layers...);
   visit({"samples", "number of posterior samples averaged at evaluation", Range::between(1, 1024)},
         options.samples...);
   visit({"seed", "seed of weights, dropout and noise"}, options.seed...);

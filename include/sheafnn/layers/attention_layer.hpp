@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -69,6 +70,13 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
   AttentionLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   AttentionLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
+  /// Without what scores keep.
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    Base::list_memory(list);
+    dropping_.list_memory(list);
+    mixing_.list_memory(list);
+    list.insert(list.end(), {&gathered_, &source_bar_, &change_});
+  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override {
     return {.scores = setting_.attention.random ? setting_.attention.heads : 0, .own_arcs = true};

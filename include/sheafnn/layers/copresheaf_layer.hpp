@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -53,6 +54,11 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   CopresheafLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   CopresheafLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    Base::list_memory(list);
+    dropping_.list_memory(list);
+    list.insert(list.end(), {&mean_, &change_, &fetched_});
+  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override { return {.maps = true, .blocks = false}; }
 

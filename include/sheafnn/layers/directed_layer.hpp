@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -61,6 +62,11 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   DirectedLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   DirectedLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    Base::list_memory(list);
+    dropping_.list_memory(list);
+    list.insert(list.end(), {&parts_, &mixed_, &scaled_, &diffused_});
+  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override {
     return {.scores = setting_.directed.random ? DirectedPhases<S>::noise_size : 0};

@@ -10,6 +10,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
@@ -96,6 +97,8 @@ class FeatureMixing {
     if (mixed_.empty()) mixed_.resize(chunks_.nodes * coordinates_ * channels_, to_be_written);
     return mixed_.data();
   }
+  /// See Layer::list_memory().
+  void list_memory(std::vector<Buffer<S>*>& list) { list.push_back(&mixed_); }
   /// Is Y = X, which is then not written?
   [[nodiscard]] bool passes_on() const noexcept { return !dropped_ && !left_ && !right_; }
   /// Y at nodes [begin, end). \param mixed  n × d' × f, whose rows are written; null: only `finish` sees them

@@ -51,6 +51,8 @@ class GivenSource {
   }
 
   void work_in(S*) const noexcept {}
+  /// Sheaves stay.
+  void set_segments(Index) const noexcept {}
   void begin_backward(Execution, double, bool = false) {}
   void backward(Execution, const SheafSourceWeights<const S>&, const SheafInput<S>&, double, const MatrixView<S>&,
                 const MatrixView<S>&, const SheafSourceWeights<S>&) {}

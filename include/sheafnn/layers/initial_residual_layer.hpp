@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -51,6 +52,12 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   InitialResidualLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions&, double, double) = delete;
   InitialResidualLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions&, double, double) = delete;
 
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    Base::list_memory(list);
+    dropping_.list_memory(list);
+    mixing_.list_memory(list);
+    step_.list_memory(list);
+  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override { return {.first = true}; }
   /// \throws std::invalid_argument  see Layer; also weights of another shape

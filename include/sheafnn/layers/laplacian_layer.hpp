@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <type_traits>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -98,6 +99,11 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
 
   [[nodiscard]] FeatureView<S> output_place() noexcept override {
     return {output_.data(), graph_->node_count(), diffusion_->coordinates, diffusion_->channels};
+  }
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    Base::list_memory(list);
+    mixing_.list_memory(list);
+    step_.list_memory(list);
   }
   [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override {

@@ -9,6 +9,8 @@
 /// call.scratch, which evaluations overwrite; layers check them.
 #pragma once
 
+#include <vector>
+
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
@@ -138,6 +140,11 @@ class LaplacianStep {
     });
   }
 
+  /// See Layer::list_memory().
+  void list_memory(std::vector<Buffer<S>*>& list) {
+    list.push_back(&scaled_);
+    list.push_back(&diffused_);
+  }
   /// The partition of the own nodes for sums over them, which do not depend on the number of threads.
   [[nodiscard]] NodeChunks chunks() const noexcept { return detail::chunks_of_groups(graph_->own_node_count()); }
   /// The first half of the backward pass at own nodes [begin, end), by the calling thread: r̄ = S z̄, and S̄_u (+)= z̄_u r_uᵀ.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -134,6 +135,9 @@ class Layer {
   [[nodiscard]] virtual FeatureView<const S> output() const noexcept = 0;
   /// The memory of output(), n × d' × f, which backward() does not read; empty: it does.
   [[nodiscard]] virtual FeatureView<S> output_place() noexcept { return {}; }
+  /// Adds arrays that forward() writes before anything reads them, first the memory of output(). Until the next forward() another
+  /// layer of the same kind may have them, but for MixedFeatures::reuse. A layer that adds none keeps all of its arrays.
+  virtual void list_memory(std::vector<Buffer<S>*>&) {}
   /// The mask of the dropout of X_l.
   [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
   [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }
@@ -168,6 +172,7 @@ class WeightedLayer : public Layer<Family, S> {
   [[nodiscard]] FeatureView<const S> output() const noexcept final {
     return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
   }
+  void list_memory(std::vector<Buffer<S>*>& list) override { list.push_back(&output_); }
   void declare(ParameterList<const S>& list) final { weights_.declare(list, setting_); }
   void declare(ParameterList<S>& list) final { weights_bar_.declare(list, setting_); }
   /// Points the weights at these views, in place of declare(). Unchecked: their shapes.

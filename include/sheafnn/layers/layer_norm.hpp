@@ -143,6 +143,8 @@ class LayerNorm {
     moments_.resize(max_rows_, to_be_written);
     output_.resize(max_rows_ * width_, to_be_written);
   }
+  /// The memory of output().
+  [[nodiscard]] Buffer<S>& output_memory() noexcept { return output_; }
   /// Computes output() from x (at most `rows` rows), which must not change until backward().
   ///
   /// \throws std::invalid_argument  x or weights of another shape

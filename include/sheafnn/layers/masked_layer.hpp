@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/layers/layer.hpp"
@@ -26,6 +27,10 @@ class MaskedLayer final : public Layer<Family, S> {
   [[nodiscard]] FeatureView<const S> output() const noexcept override {
     const FeatureView<const S> of = other_->output();
     return {output_.data(), of.nodes(), of.coordinates(), of.channels()};
+  }
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    list.push_back(&output_);
+    other_->list_memory(list);
   }
   [[nodiscard]] DropoutMask& mask() noexcept override { return other_->mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override { return other_->reads(); }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
@@ -25,6 +26,10 @@ class NormedLayer final : public Layer<Family, S> {
   [[nodiscard]] FeatureView<const S> output() const noexcept override {
     const FeatureView<const S> of = other_->output();
     return {norm_.output().data(), of.nodes(), of.coordinates(), of.channels()};
+  }
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    list.push_back(&norm_.output_memory());
+    other_->list_memory(list);
   }
   [[nodiscard]] DropoutMask& mask() noexcept override { return other_->mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override { return other_->reads(); }

@@ -3,9 +3,12 @@
 /// per sheaf, with the backward pass (math: "The model"). Families without parameters have their fixed maps.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "sheafnn/layers/dropout_layer.hpp"
+#include "sheafnn/layers/layer_segments.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/layers/stalk_masks.hpp"
@@ -38,12 +41,18 @@ class PointSource {
   [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
   /// Edge weights w_e of a sheaf, lanes-innermost, or null where all are 1.
   [[nodiscard]] const S* edge_weights(Index sheaf) const noexcept {
-    return learners_.empty() ? nullptr : learners_[static_cast<std::size_t>(sheaf)].edge_weights();
+    return learners_.empty() ? nullptr : learners_[place(sheaf)].edge_weights();
   }
-  /// Calls use(sheaf, mask) for the masks of the learners' inputs.
+  /// Calls use(sheaf, mask) for the masks of the learners' inputs; where sheaves share them, for the first sheaf.
   template <class Use>
   void for_masks(const Use& use) {
-    for (std::size_t s = 0; s < inputs_.size(); ++s) use(static_cast<Index>(s), inputs_[s].mask());
+    for (Index s = 0; s < static_cast<Index>(inputs_.size()); ++s) use(s, inputs_[place(s)].mask());
+  }
+
+  /// See SheafStack. Learners share their memory likewise.
+  void set_segments(Index length) {
+    stack_.set_segments(length);
+    take_learners(LayerSegments(stack_.count(), length).length);
   }
 
   /// See SheafLearner.
@@ -62,8 +71,7 @@ class PointSource {
     for (int side = 0; side < 2; ++side) {
       P raw[detail::array_size(PointMap<Family>::size)];
       if constexpr (is_learned<Family>) {
-        detail::load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side),
-                                                   raw);
+        detail::load_lanes<PointMap<Family>::size>(learners_[place(sheaf)].raw(block, side), raw);
       }
       point_.map(raw, map[side]);
       if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map[side]);
@@ -83,6 +91,20 @@ class PointSource {
                        const SheafSourceWeights<S>&, const S* = nullptr) {}
 
  private:
+  /// The place of a sheaf's learner in learners_.
+  [[nodiscard]] std::size_t place(Index sheaf) const noexcept {
+    if constexpr (requires { stack_.place(sheaf); }) {
+      return stack_.place(sheaf);
+    } else {
+      return static_cast<std::size_t>(sheaf);
+    }
+  }
+  /// Makes as many learners as sheaves have places.
+  void take_learners(Index places);
+
+  const GraphType* graph_;
+  const Blocks* blocks_;
+  SheafLearnerOptions options_;
   PointMap<Family> point_;
   const StalkMasks<S>* stalks_ = nullptr;
   Stack stack_;
@@ -93,27 +115,37 @@ class PointSource {
 template <RestrictionMapFamily Family, class S, class Maps>
 PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& blocks, const PointMap<Family>& point,
                                     Index sheaves, const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner)
-    : point_(point), stack_(graph, blocks, sheaves, normalisation) {
+    : graph_(&graph), blocks_(&blocks), options_(learner), point_(point), stack_(graph, blocks, sheaves, normalisation) {
   if constexpr (is_learned<Family>) {
-    learners_.reserve(static_cast<std::size_t>(sheaves));
-    for (Index s = 0; s < sheaves; ++s) {
-      learners_.emplace_back(graph, blocks, learner);
+    inputs_.emplace_back(graph.node_count(), learner.inputs);
+    take_learners(sheaves);
+  }
+}
+
+template <RestrictionMapFamily Family, class S, class Maps>
+void PointSource<Family, S, Maps>::take_learners(Index places) {
+  if constexpr (is_learned<Family>) {
+    const std::size_t count = static_cast<std::size_t>(places);
+    while (learners_.size() > count) learners_.pop_back();
+    learners_.reserve(count);
+    while (learners_.size() < count) {
+      learners_.emplace_back(*graph_, *blocks_, options_);
       if constexpr (requires { stack_.edge_memory(0); }) {
         learners_.back().set_raw_bar(stack_.edge_memory(learners_[0].raw_bar_numbers()), true);
         learners_.back().share_work(learners_[0]);
       }
-      inputs_.emplace_back(graph.node_count(), learner.inputs);
     }
+    inputs_.resize(count, inputs_.front());
   }
 }
 
 template <RestrictionMapFamily Family, class S, class Maps>
 void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>& weights,
                                    const SheafInput<S>& input) {
-  const std::size_t s = static_cast<std::size_t>(input.sheaf);
   if constexpr (is_learned<Family>) {
-    inputs_[s].forward(execution, input.x, input.dropout);
-    learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
+    const std::size_t at = place(input.sheaf);
+    inputs_[at].forward(execution, input.x, input.dropout);
+    learners_[at].forward(execution, weights.learners[static_cast<std::size_t>(input.sheaf)], inputs_[at].output());
   }
   stack_[input.sheaf].build(execution, edge_weights(input.sheaf), false,
                             [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); });
@@ -125,8 +157,8 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
                                       const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
   if constexpr (is_learned<Family>) {
     constexpr int size = PointMap<Family>::size;
-    const std::size_t s = static_cast<std::size_t>(input.sheaf);
-    Learner& learner = learners_[s];
+    const std::size_t s = static_cast<std::size_t>(input.sheaf), at = place(input.sheaf);
+    Learner& learner = learners_[at];
     gradient().weight_bar.fill(S(0));
     stack_[input.sheaf].backward(
         execution, learner.edge_weights(), gradient(),
@@ -139,7 +171,7 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
           detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
         });
     learner.set_edge_weights_bar(gradient().weight_bar);
-    const DropoutLayer<S>& layer = inputs_[s];
+    const DropoutLayer<S>& layer = inputs_[at];
     const bool dropped = layer.dropped();
     learner.backward(execution, weights.learners[s], layer.output(), weights_bar.learners[s],
                      dropped ? work : x_bar, !dropped);

@@ -21,6 +21,7 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -70,6 +71,10 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
                            const Layer<Family, S>* before)
       : PolynomialDiffusionLayer(graph, diffusion, of.diffusion, of.filter, of.terms, workspace_of(before)) {}
 
+  void list_memory(std::vector<Buffer<S>*>& list) override {
+    Base::list_memory(list);
+    list.insert(list.end(), {&blocks_.arc, &blocks_.node, &terms_, &z_});
+  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override { return {.scales = true}; }
   /// \throws std::invalid_argument  see Layer; also weights of another shape

@@ -6,11 +6,13 @@
 /// finish_backward() once per pass, the others for every sheaf.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/layer_segments.hpp"
 #include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/layers/typed_learner.hpp"
@@ -39,12 +41,15 @@ class SheafStack {
              bool has_maps = false);
   SheafStack(const SheafStack&) = delete;  // sheaves refer to the derivatives
   SheafStack& operator=(const SheafStack&) = delete;
-  [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
-  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept {
-    return sheaves_[static_cast<std::size_t>(s)];
-  }
-  [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept {
-    return sheaves_[static_cast<std::size_t>(s)];
+  [[nodiscard]] Index count() const noexcept { return segments_.count; }
+  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept { return sheaves_[place(s)]; }
+  [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept { return sheaves_[place(s)]; }
+  /// Which memory a sheaf has.
+  [[nodiscard]] std::size_t place(Index s) const noexcept { return static_cast<std::size_t>(segments_.place(s)); }
+  /// From now on the sheaves of layers at the same place of their segments have the same memory: build() of one ends another.
+  void set_segments(Index length) {
+    segments_ = {count(), length};
+    sheaves_.resize(static_cast<std::size_t>(segments_.length), sheaves_.front());
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
   /// Memory with at least this many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
@@ -65,6 +70,7 @@ class SheafStack {
   }
 
  private:
+  LayerSegments segments_;
   std::vector<SheafBlocks<Family, S>> sheaves_;
   SheafBlocksGradient<Family, S> gradient_;
   std::shared_ptr<Buffer<S>> more_ = std::make_shared<Buffer<S>>();  ///< of edge_memory()
@@ -73,7 +79,7 @@ class SheafStack {
 template <RestrictionMapFamily Family, class S>
 SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& blocks, Index count,
                                   Normalisation normalisation, bool has_maps)
-    : gradient_(graph, blocks) {
+    : segments_(count, 0), gradient_(graph, blocks) {
   // Derivatives of blocks are read before the next sheaf is built.
   const auto arc_grams = edge_memory(2 * SheafBlocks<Family, S>::arc_stride).buffer;
   for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams, has_maps);

@@ -97,6 +97,8 @@ class VariationalSource {
   void work_in(S* memory) noexcept {
     if constexpr (requires { learner_.work_in(memory); }) learner_.work_in(memory);
   }
+  /// See SheafStack. Sheaves are drawn again.
+  void set_segments(Index length) { stack_.set_segments(length); }
   /// Z, which the learner reads.
   [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
 
@@ -275,15 +277,16 @@ void VariationalSource<Posterior, S, Maps>::add_sheaf(Execution execution, const
   const auto add = [&](Index block, int side, const Map& map, const Map& map_bar) {
     posterior_.sample_backward(of.noise, block, side, map, map_bar, of.share);
   };
+  auto& sheaf = stack_[of.sheaf];
   if constexpr (defers) {
     if (begun) {
       posterior_.for_blocks(execution, [&](Index block) {
-        stack_[of.sheaf].backward_block(block, edge_weights(), gradient(), fill, through_deviations(add));
+        sheaf.backward_block(block, edge_weights(), gradient(), fill, through_deviations(add));
       });
       return;
     }
   }
-  stack_[of.sheaf].backward(execution, edge_weights(), gradient(), fill, through_deviations(add));
+  sheaf.backward(execution, edge_weights(), gradient(), fill, through_deviations(add));
 }
 
 template <class Posterior, class S, class Maps>
