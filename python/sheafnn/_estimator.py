@@ -486,14 +486,21 @@ def device_number(device: Any) -> int:
     return int(number)
 
 
-def node_weights(weights: Any, count: int) -> np.ndarray:
+def node_weights(weights: Any, count: int, chosen: np.ndarray, of: str = "nodes") -> np.ndarray:
+    """Weights of the chosen nodes, at most 1: their sum is finite.
+
+    :param of: what has weights, in messages
+    """
     own = _checks.real("sample_weight", weights)
     if own.shape != (count,):
-        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} nodes")
+        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} {of}")
     bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
     if bad.size:
         raise ValueError(f"sample_weight[{bad[0]}]: {own[bad[0]]} is not allowed; must be finite and at least 0")
-    return own
+    largest = own[chosen].max()
+    if largest == 0:
+        raise ValueError(f"sample_weight: 0 is not allowed for all of the {of} that are scored")
+    return own[chosen] / largest
 
 
 def in_cross_validation() -> bool:

@@ -187,6 +187,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             X = validate_data(self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
         own = isinstance(X, Dataset)
+        check_known(targets, np.arange(len(targets)))
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=4)
         check_known(targets, data.splits[number].train)
         kind: TargetKind = ("multilabel", targets.shape[1], [], 2)
@@ -355,11 +356,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         right = predicted[chosen] == same[codes[chosen]]
         if sample_weight is None:
             return float(np.mean(right))
-        weights = node_weights(sample_weight, len(predicted))[chosen]
-        largest = weights.max()
-        if largest == 0:
-            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are scored")
-        return float(np.average(right, weights=weights / largest))
+        return float(np.average(right, weights=node_weights(sample_weight, len(predicted), chosen)))
 
     def _score_of_several(self, X: Any, y: Any, edges: Any, nodes: Any, sample_weight: Any) -> float:
         """Share of the nodes of which all labels are predicted, as scikit-learn's accuracy."""
@@ -374,7 +371,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         chosen = chosen[~np.isnan(known[chosen]).any(axis=1)]
         if len(chosen) == 0:
             raise ValueError("nodes: none of them has all of its labels known")
-        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted))[chosen]
+        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted), chosen)
         return float(accuracy_score(known[chosen].astype(int), predicted[chosen], sample_weight=weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:
