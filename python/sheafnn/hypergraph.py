@@ -321,6 +321,8 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         :param split: the split that the network was trained on, from 0 on, which score() needs
         :param parameters: parameters of predictions: predict_samples, random_state, threads
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises FileNotFoundError: there is no such file
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         number = _checks.whole("split", split, 0, 2**31 - 1)
         check_loaded(parameters)

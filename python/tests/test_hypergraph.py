@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -175,3 +176,18 @@ def test_files_keep_the_type_of_classes(tmp_path, name):
     assert loaded.classes_.dtype == model.classes_.dtype
     assert_array_equal(loaded.predict(own), model.predict(own))
     assert loaded.score(own) == model.score(own) > 0
+
+
+def test_files_of_other_networks(tmp_path, karate):
+    path = str(tmp_path / "model.safetensors")
+    sheafnn.SheafClassifier("nsd", "diagonal", 2, epochs=1, preset="none").fit(karate).save(path)
+    for other, message in (
+        (HypergraphClassifier, "model: nsd is not allowed; works on graphs"),
+        (sheafnn.GraphClassifier, "model: nsd is not allowed; its outputs are of nodes"),
+    ):
+        with pytest.raises(RuntimeError, match=re.escape(f"{path}: {message}")):
+            other.load(path)
+    HypergraphClassifier(epochs=1).fit(task()).save(path)
+    for estimator in (sheafnn.SheafClassifier, sheafnn.SampledClassifier):
+        with pytest.raises(RuntimeError, match=re.escape(f"{path}: model: shgnn is not allowed")):
+            estimator.load(path)
