@@ -710,6 +710,23 @@ class _CalledInBetween(SheafDiffusion):
         return super()._run(*arguments, **more)
 
 
+@pytest.mark.parametrize(("maps", "d"), FAMILIES)
+def test_a_graph_without_edges(maps, d):
+    """As nodes without edges in a graph that has some."""
+    none, some = torch.empty((2, 0), dtype=torch.long), torch.tensor([[5, 6], [6, 5]])
+    diffusion = SheafDiffusion(4, maps, d, dtype=torch.float64)
+    shape = {"identity": None, "diagonal": (d,)}.get(maps, (d, d))
+    own = lambda count: None if shape is None else torch.rand(count, *shape, dtype=torch.float64)  # noqa: E731
+    x = torch.randn(7, 4 * d, dtype=torch.float64)
+    features = x[:5].clone().requires_grad_()
+    output = diffusion(features, none, own(0))
+    assert torch.equal(output, diffusion(x, some, own(2))[:5])
+    assert torch.autograd.gradcheck(lambda y: diffusion(y, none, own(0)), (features,))
+    if maps != "identity":
+        learned, _ = SheafLearner(4 * d, maps, d, dtype=torch.float64)(features, none)
+        assert torch.equal(diffusion(features, none, learned), output)
+
+
 def test_calls_with_and_without_edge_weights_at_the_same_time():
     e, x = edges(), features(7, 4, grad=False)
     learner = SheafLearner(4, "special-orthogonal", 2, seed=1, dtype=torch.float64)
