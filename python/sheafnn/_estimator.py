@@ -106,8 +106,12 @@ def check_loaded(parameters: Mapping[str, Any], *more: str) -> None:
 
     :param more: names that are allowed besides predict_samples, random_state and threads
     """
-    allowed = ("predict_samples", "random_state", "threads", *more)
-    for name, value in parameters.items():
+    check_names(parameters, ("predict_samples", "random_state", "threads", *more))
+
+
+def check_names(arguments: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    """:raises ValueError: an argument of another name"""
+    for name, value in arguments.items():
         if name not in allowed:
             raise ValueError(f"{name}: {value!r} is not allowed; choose {', '.join(allowed)}")
 

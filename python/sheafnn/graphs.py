@@ -24,7 +24,7 @@ from ._estimator import (
     sampling,
     target_array,
 )
-from ._labels import encode, known_labels, label_array, same_classes
+from ._labels import called, encode, known_labels, label_array, same_classes
 from .classifier import Uncertainty, class_notes, classes_of
 from .dataset import Split, _check_edge_attributes, _class_names, _feature_arrays, _feature_names, _numbers
 
@@ -518,7 +518,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         self.__dict__.pop("n_features_in_", None)
         graphs = self._checked(X)
         if y is not None:
-            graphs = graphs._with_labels(y, missing_labels)
+            with called("y"):
+                graphs = graphs._with_labels(y, missing_labels)
         elif missing_labels is not None:
             raise ValueError(f"missing_labels: {missing_labels!r} is not allowed without y; a GraphSet has its own labels")
         if len(graphs.classes) < 2:
@@ -551,7 +552,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         :raises ValueError: none of these graphs has a known label
         """
         probabilities = self.predict_proba(X)
-        graphs = X if y is None else X._with_labels(y, ())
+        with called("y"):
+            graphs = X if y is None else X._with_labels(y, ())
         known = graphs.codes >= 0 if len(graphs.codes) else np.zeros(graphs.graph_count, bool)
         chosen = self._scored(graphs, numbers, known, "label")
         right = probabilities.argmax(axis=1)[chosen] == same_classes(self.classes_, graphs.classes)[graphs.codes[chosen]]

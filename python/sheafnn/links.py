@@ -305,7 +305,8 @@ class LinkPredictor(BaseEstimator):
         else:
             pairs = _edges.edge_array(edges, data.node_count)
         if self.targets == "classes":
-            codes, classes = _labels.encode(y, len(pairs), minus_one=False, missing_labels=missing, signs=True, of="edges")
+            with _labels.called("y"):
+                codes, classes = _labels.encode(y, len(pairs), minus_one=False, missing_labels=missing, signs=True, of="edges")
             if len(classes) < 2:
                 raise ValueError(f"y: {classes.tolist()} is not allowed; at least two different labels are needed")
             return _edges.of_edges("y", pairs, codes, codes >= 0, data.edges, -1), classes, none[2]
