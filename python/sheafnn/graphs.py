@@ -306,6 +306,11 @@ class GraphSet:
         names = (core.feature_names, core.edge_feature_names, core.graph_names)
         return _unpickled, (parts, core.arc_features, self.codes, self._classes, self.targets, self.folds, self._core.splits, names)
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError(
+            "a GraphSet is not an array, which scikit-learn's cross-validation cuts; use graphs.with_folds(10) and fit(graphs, fold=0)"
+        )
+
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if len(self.codes) else "no labels" if self.targets is None else f"{self.targets.shape[1]} targets"
         return (

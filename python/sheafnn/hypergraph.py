@@ -104,6 +104,9 @@ class Hypergraph(NodeData):
         """nnz x 2, sorted by node and hyperedge."""
         return self._core.incidence
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError("a Hypergraph is not an array, which scikit-learn's cross-validation cuts; use sheafnn.fit_many(data)")
+
     def __reduce__(self) -> tuple[Any, ...]:
         pairs = self.incidence.astype(np.int64)
         *arrays, (_, width) = _feature_arrays(self.features)

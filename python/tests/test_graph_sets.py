@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.model_selection import cross_val_score
 
 import sheafnn
 from sheafnn import GraphClassifier, GraphRegressor, GraphSet
@@ -270,6 +271,11 @@ def test_training_refuses():
     for weights, message in (([1.0], "one number for each of 40 graphs"), (np.zeros(40), "0 is not allowed for all of the graphs")):
         with pytest.raises(ValueError, match=f"sample_weight: .*{message}"):
             fitted.score(graphs, sample_weight=weights)
+
+
+def test_sets_are_not_cut_into_rows():
+    with pytest.raises(TypeError, match="a GraphSet is not an array.*with_folds"):
+        cross_val_score(GraphClassifier(**small), classes(), classes().codes)
 
 
 def test_words_that_are_labels():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
 
 import sheafnn
 from sheafnn import Hypergraph, HypergraphClassifier
@@ -191,3 +192,8 @@ def test_files_of_other_networks(tmp_path, karate):
     for estimator in (sheafnn.SheafClassifier, sheafnn.SampledClassifier):
         with pytest.raises(RuntimeError, match=re.escape(f"{path}: model: shgnn is not allowed")):
             estimator.load(path)
+
+
+def test_hypergraphs_are_not_cut_into_rows():
+    with pytest.raises(TypeError, match="a Hypergraph is not an array.*fit_many"):
+        cross_val_score(HypergraphClassifier(epochs=1), task(), task().codes)
