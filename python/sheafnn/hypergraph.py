@@ -122,8 +122,9 @@ def _made(cls: type[Hypergraph], parts: tuple[Any, ...], classes: np.ndarray, na
     :param parts: what make_hypergraph takes before the classes
     :param names: of the features
     """
-    core = _core.make_hypergraph(*parts, len(classes), _class_names(classes), names)
-    core.set_splits(splits)
+    make: Any = _core.make_hypergraph
+    core = make(*parts, len(classes), _class_names(classes), names)
+    core.set_splits(list(splits))
     return cls(core, classes)
 
 
