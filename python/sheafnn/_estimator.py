@@ -106,8 +106,12 @@ def check_loaded(parameters: Mapping[str, Any], *more: str) -> None:
 
     :param more: names that are allowed besides predict_samples, random_state and threads
     """
-    allowed = ("predict_samples", "random_state", "threads", *more)
-    for name, value in parameters.items():
+    check_names(parameters, ("predict_samples", "random_state", "threads", *more))
+
+
+def check_names(arguments: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    """:raises ValueError: an argument of another name"""
+    for name, value in arguments.items():
         if name not in allowed:
             raise ValueError(f"{name}: {value!r} is not allowed; choose {', '.join(allowed)}")
 
@@ -486,14 +490,21 @@ def device_number(device: Any) -> int:
     return int(number)
 
 
-def node_weights(weights: Any, count: int) -> np.ndarray:
+def node_weights(weights: Any, count: int, chosen: np.ndarray, of: str = "nodes") -> np.ndarray:
+    """Weights of the chosen nodes, at most 1: their sum is finite.
+
+    :param of: what has weights, in messages
+    """
     own = _checks.real("sample_weight", weights)
     if own.shape != (count,):
-        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} nodes")
+        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} {of}")
     bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
     if bad.size:
         raise ValueError(f"sample_weight[{bad[0]}]: {own[bad[0]]} is not allowed; must be finite and at least 0")
-    return own
+    largest = own[chosen].max()
+    if largest == 0:
+        raise ValueError(f"sample_weight: 0 is not allowed for all of the {of} that are scored")
+    return own[chosen] / largest
 
 
 def in_cross_validation() -> bool:

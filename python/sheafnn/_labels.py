@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import math
 import numbers
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +17,17 @@ from ._masks import plain
 
 #: Kinds of numbers that are labels; others, such as fractions, print as texts.
 _NUMBERS = (int, float, complex, np.number, decimal.Decimal)
+
+
+@contextlib.contextmanager
+def called(name: str) -> Iterator[None]:
+    """Errors of this module inside, which say "labels", say the name of the argument that holds them."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("labels"):
+            raise
+        raise ValueError(name + str(error).removeprefix("labels")) from None
 
 
 def is_unknown(label: Any) -> bool:

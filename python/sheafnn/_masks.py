@@ -120,6 +120,10 @@ def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True, of
     bad = array[(array < 0) | (array >= count)]
     if bad.size:
         raise ValueError(f"{name}: {of} {bad[0]}: must be between 0 and {count - 1}")
+    if distinct and array.size:
+        values, times = np.unique(array, return_counts=True)
+        if times.max() > 1:
+            raise ValueError(f"{name}: {values[times > 1][0]} is not allowed; a {of} may appear only once")
     return np.ascontiguousarray(array, np.int32)
 
 

@@ -73,7 +73,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any, t
     for row, name in enumerate(own_names):
         if is_unknown(name):
             raise ValueError(f"nodes: row {row} has no name; {'the index' if names is None else f'column {names!r}'} must name every node")
-        if not _hashable(name):
+        if not is_hashable(name):
             raise ValueError(f"nodes: row {row}: the name {name!r} is not allowed; expected a text or a number")
     if label is not None and label not in nodes.columns:
         raise ValueError(f"label: nodes has no column {label!r}; label=None means that there are no labels")
@@ -121,7 +121,7 @@ def _end(edges: Any, parameter: str, column: Any) -> Any:
     return column
 
 
-def _hashable(value: Any) -> bool:
+def is_hashable(value: Any) -> bool:
     try:
         hash(value)
     except TypeError:
@@ -153,7 +153,7 @@ def edge_table(
     pairs = np.empty((len(edges), 2), np.int64)
     for side, column in enumerate(ends):
         for row, end in enumerate(edges[column].tolist()):
-            node = None if is_unknown(end) or not _hashable(end) else number.get(end)
+            node = None if is_unknown(end) or not is_hashable(end) else number.get(end)
             if node is None:
                 kind = f" ({type(end).__name__})" if names and type(end) is not type(names[0]) else ""
                 like = f", whose names are like {names[0]!r}" if names else ""

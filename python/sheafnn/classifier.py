@@ -29,7 +29,7 @@ from ._estimator import (
     scored_nodes,
     target_array,
 )
-from ._labels import encode, known_labels, label_array, same_classes
+from ._labels import called, encode, known_labels, label_array, same_classes
 from ._masks import node_numbers, plain
 from .dataset import Dataset
 
@@ -187,6 +187,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             X = validate_data(self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
         own = isinstance(X, Dataset)
+        check_known(targets, np.arange(len(targets)))
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=4)
         check_known(targets, data.splits[number].train)
         kind: TargetKind = ("multilabel", targets.shape[1], [], 2)
@@ -330,12 +331,14 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         else:
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None")
-            labels = label_array(y)
+            with called("y"):
+                labels = label_array(y)
             if labels.ndim == 2 and labels.shape[1] == 1:
                 labels = labels[:, 0]  # as fit() takes them
             if labels.ndim != 1 or labels.shape[0] != np.shape(X)[0]:
                 raise ValueError(f"y: shape {labels.shape} is not allowed; expected one label for each of {np.shape(X)[0]} rows")
-            codes, classes = encode(labels, len(labels), minus_one=False, missing_labels=())
+            with called("y"):
+                codes, classes = encode(labels, len(labels), minus_one=False, missing_labels=())
         predicted = self.predict_proba(X, edges).argmax(axis=1)
         chosen: np.ndarray
         if nodes is not None:
@@ -355,11 +358,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         right = predicted[chosen] == same[codes[chosen]]
         if sample_weight is None:
             return float(np.mean(right))
-        weights = node_weights(sample_weight, len(predicted))[chosen]
-        largest = weights.max()
-        if largest == 0:
-            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are scored")
-        return float(np.average(right, weights=weights / largest))
+        return float(np.average(right, weights=node_weights(sample_weight, len(predicted), chosen)))
 
     def _score_of_several(self, X: Any, y: Any, edges: Any, nodes: Any, sample_weight: Any) -> float:
         """Share of the nodes of which all labels are predicted, as scikit-learn's accuracy."""
@@ -374,7 +373,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         chosen = chosen[~np.isnan(known[chosen]).any(axis=1)]
         if len(chosen) == 0:
             raise ValueError("nodes: none of them has all of its labels known")
-        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted))[chosen]
+        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted), chosen)
         return float(accuracy_score(known[chosen].astype(int), predicted[chosen], sample_weight=weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -440,7 +439,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
                 "edges: scikit-learn's cross-validation cuts the rows of X, but not the graph; use sheafnn.grid_search(data, grid), "
                 "which trains on the splits of a Dataset"
             )
-        labels = label_array(y)
+        with called("y"):
+            labels = label_array(y)
         known = known_labels(labels) if labels.ndim == 1 else np.empty(0, bool)
         if known.any() and not known.all():
             features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
@@ -450,7 +450,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
                 self, X, labels, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
             )
             check_classification_targets(labels)
-        codes, classes = encode(labels, features.shape[0], minus_one=False, missing_labels=missing_labels)
+        with called("y"):
+            codes, classes = encode(labels, features.shape[0], minus_one=False, missing_labels=missing_labels)
         if len(classes) < 2:
             raise ValueError(f"y: {len(classes)} class is not allowed; a classifier needs at least two classes")
         count = features.shape[0]

@@ -146,7 +146,7 @@ class NodeData:
 
         :param splits: for each split (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of 0
             and 1, or a list of node numbers. n integers that are all 0 or 1 and repeat are a mask. A set may also hold the masks
-            of S splits, n x S or S x n
+            of S splits, n x S or S x n. Nodes whose label or target is not known do not count in a training
         :raises ValueError: a node is out of range or in two sets, a split has no training nodes, or a mask has another value or
             size. The message names the split, the set and the node
 
@@ -375,6 +375,12 @@ class Dataset(NodeData):
         :raises ValueError: the graph is not allowed; the message names the node, the edge or the attribute
         """
         _checks.choice("weights", weights, ("refuse", "ignore"))
+        attributes_of = {
+            "features": features, "labels": labels, "arc_features": arc_features, "edge_types": edge_types, "node_types": node_types
+        }
+        for argument, attribute in attributes_of.items():
+            if not _tables.is_hashable(attribute):
+                raise ValueError(f"{argument}: {type(attribute).__name__} is not allowed; expected the name of an attribute")
         nodes = list(graph.nodes)
         if not nodes:
             raise ValueError("graph: it has no nodes; a dataset needs at least one")

@@ -24,7 +24,7 @@ from ._estimator import (
     sampling,
     target_array,
 )
-from ._labels import encode, known_labels, label_array, same_classes
+from ._labels import called, encode, known_labels, label_array, same_classes
 from .classifier import Uncertainty, class_notes, classes_of
 from .dataset import Split, _check_edge_attributes, _class_names, _feature_arrays, _feature_names, _numbers
 
@@ -56,6 +56,7 @@ class GraphSet:
         name: str = "graphs",
         arc_features: Any = None,
         feature_names: Sequence[str] | None = None,
+        missing_labels: Sequence[str] | None = None,
     ) -> "GraphSet":
         """A set of arrays, as an .npz file has them (docs/data.md, "Sets of graphs").
 
@@ -69,6 +70,7 @@ class GraphSet:
         :param name: shown in messages
         :param arc_features: m x k values, as in Dataset.from_numpy
         :param feature_names: p names of the columns of features, as in Dataset.from_numpy
+        :param missing_labels: texts that mean an unknown label, as in Dataset.from_numpy; ``[]`` makes ``"-"`` a class
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
         >>> graphs = GraphSet.from_arrays([[0, 1], [1, 2], [3, 4]], [0, 0, 0, 1, 1, 2], labels=["a", "b", "a"])
@@ -97,7 +99,7 @@ class GraphSet:
         if labels is not None and targets is not None:
             raise ValueError("targets: labels are given as well; a set has labels or targets")
         if labels is not None:
-            graphs = graphs._with_labels(labels)
+            graphs = graphs._with_labels(labels, missing_labels)
         elif targets is not None:
             graphs = cls(core.with_targets(_checked_targets(targets, graphs.graph_count)), np.empty(0, int))
         own_folds = list(folds)
@@ -287,21 +289,27 @@ class GraphSet:
         both = np.concatenate([self.edges, self.edges[:, ::-1]])
         return both[np.lexsort((both[:, 1], both[:, 0]))]
 
-    def _with_labels(self, labels: Any) -> "GraphSet":
+    def _with_labels(self, labels: Any, missing_labels: Sequence[str] | None) -> "GraphSet":
         array = label_array(labels)
         if array.ndim != 1 or len(array) != self.graph_count:
             raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {self.graph_count} graphs")
         known = array[known_labels(array)]
         numbers = [label for label in known.tolist() if isinstance(label, (int, float))]
         signs = len(numbers) == len(known) and set(numbers) == {-1, 1}  # the classes of many sets of graphs
-        codes, classes = encode(labels, self.graph_count, minus_one=not signs)
+        codes, classes = encode(labels, self.graph_count, minus_one=not signs, missing_labels=missing_labels)
         return type(self)(self._core.with_labels(codes, len(classes), _class_names(classes)), classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         core = self._core
-        parts = (core.name, core.listed_arcs.astype(np.int64), core.graph_indicator.astype(np.int64), *core.feature_arrays(), self.feature_count)
+        *arrays, (_, width) = _feature_arrays(self.features)  # in order: missing values come last in the library's rows
+        parts = (core.name, core.listed_arcs.astype(np.int64), core.graph_indicator.astype(np.int64), *arrays, width)
         names = (core.feature_names, core.edge_feature_names, core.graph_names)
         return _unpickled, (parts, core.arc_features, self.codes, self._classes, self.targets, self.folds, self._core.splits, names)
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError(
+            "a GraphSet is not an array, which scikit-learn's cross-validation cuts; use graphs.with_folds(10) and fit(graphs, fold=0)"
+        )
 
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if len(self.codes) else "no labels" if self.targets is None else f"{self.targets.shape[1]} targets"
@@ -491,7 +499,14 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     """
 
     def fit(
-        self, X: GraphSet, y: Any = None, *, fold: int | None = None, train: Any = None, validation: Any = None
+        self,
+        X: GraphSet,
+        y: Any = None,
+        *,
+        fold: int | None = None,
+        train: Any = None,
+        validation: Any = None,
+        missing_labels: Sequence[str] | None = None,
     ) -> "GraphClassifier":
         """Trains the network.
 
@@ -501,13 +516,17 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         :param train: numbers or mask of the training graphs; None: all graphs with a label
         :param validation: numbers or mask of the graphs that select the best epoch; None: the share ``validation_fraction`` of
             ``train``
+        :param missing_labels: with y: texts that mean an unknown label, as in Dataset.from_numpy
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         self.__dict__.pop("n_features_in_", None)
         graphs = self._checked(X)
         if y is not None:
-            graphs = graphs._with_labels(y)
+            with called("y"):
+                graphs = graphs._with_labels(y, missing_labels)
+        elif missing_labels is not None:
+            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed without y; a GraphSet has its own labels")
         if len(graphs.classes) < 2:
             raise ValueError(f"X: {graphs!r} is not allowed; a classifier needs at least two classes")
         self._train(graphs._core, self._split(graphs, graphs.codes >= 0, fold, train, validation), fold)
@@ -538,7 +557,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         :raises ValueError: none of these graphs has a known label
         """
         probabilities = self.predict_proba(X)
-        graphs = X if y is None else X._with_labels(y)
+        with called("y"):
+            graphs = X if y is None else X._with_labels(y, ())
         known = graphs.codes >= 0 if len(graphs.codes) else np.zeros(graphs.graph_count, bool)
         chosen = self._scored(graphs, numbers, known, "label")
         right = probabilities.argmax(axis=1)[chosen] == same_classes(self.classes_, graphs.classes)[graphs.codes[chosen]]
@@ -719,4 +739,4 @@ def _targets_of(graphs: GraphSet, y: Any) -> np.ndarray:
 
 
 def _weights(weights: Any, graphs: int, chosen: np.ndarray) -> np.ndarray | None:
-    return None if weights is None else node_weights(weights, graphs)[chosen]
+    return None if weights is None else node_weights(weights, graphs, chosen, of="graphs")

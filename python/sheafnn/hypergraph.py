@@ -14,7 +14,7 @@ from . import _checks, _core, _masks
 from ._estimator import Progress, check_loaded, check_sizes, number_of_split, option_texts, sampling
 from ._labels import encode as _encode
 from ._labels import same_classes
-from .classifier import Uncertainty
+from .classifier import Uncertainty, class_notes, classes_of
 from .dataset import NodeData, _class_names, _feature_arrays, _feature_names
 
 
@@ -61,7 +61,10 @@ class Hypergraph(NodeData):
             codes, classes = np.empty(0, np.int32), np.empty(0, int)
         else:
             codes, classes = _encode(labels, count, minus_one=True, missing_labels=missing_labels)
-        pairs = np.asarray(_masks.plain(incidence))
+        given = _masks.plain(incidence)
+        if np.ma.is_masked(given):
+            raise ValueError("incidence: a masked entry is not allowed; expected nnz x 2 numbers")
+        pairs = np.asarray(given)
         if pairs.size == 0:
             pairs = np.empty((0, 2), np.int64)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -74,11 +77,9 @@ class Hypergraph(NodeData):
             raise ValueError(f"incidence[{outside[0]}, 1]: {number} is not allowed; must be between 0 and {2**31 - 2}")
         largest = int(pairs[:, 1].max()) + 1 if len(pairs) else 0
         hyperedges = largest if hyperedge_count is None else _checks.whole("hyperedge_count", hyperedge_count, 0, 2**31 - 1)
-        core = _core.make_hypergraph(
-            str(name), count, hyperedges, np.ascontiguousarray(pairs, np.int64), offsets, columns, values, width, codes,
-            len(classes), _class_names(classes), _feature_names(feature_names, features, width),
-        )
-        data, own_splits = cls(core, classes), list(splits)
+        parts = (str(name), count, hyperedges, np.ascontiguousarray(pairs, np.int64), offsets, columns, values, width, codes)
+        data = _made(cls, parts, classes, _feature_names(feature_names, features, width))
+        own_splits = list(splits)
         return data.with_splits(own_splits) if own_splits else data
 
     @classmethod
@@ -103,8 +104,28 @@ class Hypergraph(NodeData):
         """nnz x 2, sorted by node and hyperedge."""
         return self._core.incidence
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError("a Hypergraph is not an array, which scikit-learn's cross-validation cuts; use sheafnn.fit_many(data)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pairs = self.incidence.astype(np.int64)
+        *arrays, (_, width) = _feature_arrays(self.features)
+        parts = (self.name, self.node_count, self.hyperedge_count, pairs, *arrays, width, self.codes)
+        return _made, (type(self), parts, self._classes, self.feature_names, [tuple(split) for split in self.splits])
+
     def __repr__(self) -> str:
         return f"<Hypergraph {self.name!r}: {self.node_count} nodes, {self.hyperedge_count} hyperedges, {self.feature_count} features>"
+
+
+def _made(cls: type[Hypergraph], parts: tuple[Any, ...], classes: np.ndarray, names: list[str], splits: Iterable[Any] = ()) -> Hypergraph:
+    """
+    :param parts: what make_hypergraph takes before the classes
+    :param names: of the features
+    """
+    make: Any = _core.make_hypergraph
+    core = make(*parts, len(classes), _class_names(classes), names)
+    core.set_splits(list(splits))
+    return cls(core, classes)
 
 
 def load_hypergraph(path: str | os.PathLike[str], *, prediction: bool = False) -> Hypergraph:
@@ -290,9 +311,12 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         return float(np.mean(probabilities.argmax(axis=1)[chosen] == same[X.codes[chosen]]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the network to a .safetensors file, which C++ and the program predict read."""
+        """Writes the network to a .safetensors file, which C++ and the program predict read.
+
+        :raises ValueError: a file cannot hold the labels: they are neither numbers, texts, bytes nor times
+        """
         check_is_fitted(self, "model_")
-        self.model_.save(os.fspath(path))
+        self.model_.save(os.fspath(path), class_notes(self.classes_))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, split: int = 0, **parameters: Any) -> "HypergraphClassifier":
@@ -301,13 +325,15 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         :param split: the split that the network was trained on, from 0 on, which score() needs
         :param parameters: parameters of predictions: predict_samples, random_state, threads
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises FileNotFoundError: there is no such file
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         number = _checks.whole("split", split, 0, 2**31 - 1)
         check_loaded(parameters)
         model = _core.HypergraphModel.load(os.fspath(path))
         self = cls(model.kind, model.maps, model.stalk_dimension, **parameters)
         self.model_, self.split_ = model, number
-        self.classes_ = np.array(model.class_names) if model.class_names else np.arange(model.class_count)
+        self.classes_ = classes_of(os.fspath(path), model, model.class_count)
         return self
 
     @staticmethod

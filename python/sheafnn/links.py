@@ -107,7 +107,9 @@ class LinkPredictor(BaseEstimator):
         self.progress = progress
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "LinkPredictor":
+    def fit(
+        self, X: Any, y: Any = None, *, edges: Any = None, missing_labels: Sequence[str] | None = None
+    ) -> "LinkPredictor":
         """Splits the edges, and trains the network.
 
         :param X: a Dataset, whose labels are ignored; or n x p features, dense or sparse
@@ -115,10 +117,13 @@ class LinkPredictor(BaseEstimator):
             each row of ``edges``; unknown where None or NaN. Edges with an unknown label are never targets. None: the
             ``edge_labels`` or ``edge_targets`` of the Dataset
         :param edges: with features: m x 2 node numbers, or a scipy sparse adjacency matrix without weights
+        :param missing_labels: of classes: texts that mean an unknown label, as in SheafClassifier.fit; ``[]`` makes ``"-"`` a class
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         _checks.choice("targets", self.targets, ("links", "classes", "numbers"))
+        if missing_labels is not None and self.targets != "classes":
+            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed; {self.targets} are no labels")
         if y is not None and self.targets == "links":
             raise ValueError(
                 "y: not allowed; the edges of the graph are the targets. LinkPredictor(targets='classes') learns labels of edges, "
@@ -133,7 +138,7 @@ class LinkPredictor(BaseEstimator):
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         check_sizes(self, "channels", "layers", "epochs", "patience", "learning_rate", "samples")
         data = _graph(X, edges)
-        labels, classes, numbers = self._known(data, y, edges)
+        labels, classes, numbers = self._known(data, y, edges, missing_labels)
         network = option_texts("network", self.network, channels=self.channels, layers=self.layers)
         training = option_texts(
             "training", self.training, epochs=self.epochs, patience=self.patience, learning_rate=self.learning_rate,
@@ -225,6 +230,9 @@ class LinkPredictor(BaseEstimator):
         """
         check_is_fitted(self, "model_")
         if pairs is None:
+            for name, value in (("labels", labels), ("X", X), ("edges", edges)):
+                if value is not None:
+                    raise ValueError(f"{name}: not allowed without pairs")
             if not hasattr(self, "_figures"):
                 raise ValueError("pairs: None is not allowed; files keep no test pairs")
             return dict(self._figures)
@@ -285,7 +293,7 @@ class LinkPredictor(BaseEstimator):
         self.model_, self.n_features_in_ = model, int(notes["features"])
         return self
 
-    def _known(self, data: Dataset, y: Any, edges: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _known(self, data: Dataset, y: Any, edges: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Class numbers of the edges (-1: unknown), classes, and numbers of the edges; empty where they are not learned."""
         none = np.empty(0, np.int32), np.empty(0, int), np.empty(0)
         if self.targets == "links":
@@ -297,7 +305,8 @@ class LinkPredictor(BaseEstimator):
         else:
             pairs = _edges.edge_array(edges, data.node_count)
         if self.targets == "classes":
-            codes, classes = _labels.encode(y, len(pairs), minus_one=False, signs=True, of="edges")
+            with _labels.called("y"):
+                codes, classes = _labels.encode(y, len(pairs), minus_one=False, missing_labels=missing, signs=True, of="edges")
             if len(classes) < 2:
                 raise ValueError(f"y: {classes.tolist()} is not allowed; at least two different labels are needed")
             return _edges.of_edges("y", pairs, codes, codes >= 0, data.edges, -1), classes, none[2]

@@ -88,6 +88,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
             own = target_array(y, X.shape[0])
         targets = own if own.ndim == 2 else own[:, None]
         of_dataset = isinstance(X, Dataset)
+        check_known(targets, np.arange(len(targets)))
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=3)
         check_known(targets, data.splits[number].train)
         if loss == "poisson":
@@ -205,7 +206,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         chosen = chosen[~np.isnan(truth[chosen].reshape(len(chosen), -1)).any(axis=1)]
         if len(chosen) == 0:
             raise ValueError("nodes: none of them has a known target")
-        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted))[chosen]
+        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted), chosen)
         return float(r2_score(truth[chosen], predicted[chosen], sample_weight=weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -104,7 +104,8 @@ class CellularSheaf:
         allowed = [(arcs, dimension, dimension)] + [(arcs, dimension)] * (family == "diagonal" or dimension == 1)
         if family != "identity" and table.shape not in allowed:
             raise ValueError(
-                f"maps: shape {table.shape} is not allowed; must be {arcs} x d x d, a map for each arc, or {arcs} x d for diagonal maps"
+                f"maps: shape {table.shape} is not allowed; must be {arcs} x d x d, a map for each arc, or {arcs} x d with "
+                'family="diagonal"'
             )
         if family == "diagonal" and table.ndim == 3:
             if np.any(table != table * np.eye(dimension)):

@@ -206,7 +206,7 @@ def accuracy(probabilities: Any, labels: Any, nodes: Any = None) -> float:
 
 
 def negative_log_likelihood(probabilities: Any, labels: Any, nodes: Any = None) -> float:
-    """The mean of -log p(label), in nats; a probability of 0 counts as the smallest positive number."""
+    """The mean of -log p(label), in nats; a probability of 0 counts as 2.2e-308."""
     return _core.negative_log_likelihood(*_predictions("probabilities", probabilities, labels, nodes))
 
 
@@ -370,7 +370,7 @@ def combine_samples(samples: Any) -> Uncertainty:
     :param samples: K x n x C probabilities, from a posterior, an ensemble, or dropout at prediction
     """
     array = _checks.real("samples", samples)
-    if array.ndim != 3:
+    if array.ndim != 3 or 0 in (array.shape[0], array.shape[2]):
         raise ValueError(f"samples: shape {array.shape} is not allowed; expected samples x nodes x classes")
     return Uncertainty(**_core.combine_samples(array))
 

@@ -15,6 +15,7 @@
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/io/safetensors.hpp>
 #include <sheafnn/io/tensor_file.hpp>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -74,7 +75,11 @@ nb::class_<Trained> bind_checkpoint(nb::module_& module, const char* name) {
   bound
       .def_static("load",
                   [](const std::filesystem::path& path) {
-                    return Trained(path, sheafnn::io::read_safetensors(path));
+                    try {
+                      return Trained(path, sheafnn::io::read_safetensors(path));
+                    } catch (const std::invalid_argument& error) {  // its text has no file
+                      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", error.what()));
+                    }
                   })
       .def(
           "save",

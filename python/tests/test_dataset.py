@@ -170,6 +170,10 @@ def test_files(tmp_path, graph):
         (lambda: sheafnn.Dataset.from_numpy([[0, 1]], [[1], [2, 3]]), "features: setting an array element"),
         (lambda: sheafnn.Dataset.from_networkx(networkx.path_graph(2)), "node 0 has no attribute 'features'"),
         (lambda: sheafnn.Dataset.from_networkx(_path([[1.0], [2.0, 3.0]])), "node 1 has [2.0, 3.0]"),
+        (
+            lambda: sheafnn.Dataset.from_networkx(networkx.path_graph(2), np.eye(2)),
+            "features: ndarray is not allowed; expected the name of an attribute",
+        ),
         (lambda: sheafnn.Dataset.from_networkx(_path([[1.0], [2.0]])), "no node has an attribute 'label'"),
         (lambda: sheafnn.Dataset.from_pyg(types.SimpleNamespace(x=None)), "x: None"),
         (

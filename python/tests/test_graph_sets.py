@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.model_selection import cross_val_score
 
 import sheafnn
 from sheafnn import GraphClassifier, GraphRegressor, GraphSet
@@ -56,6 +57,9 @@ def test_arrays():
     assert_array_equal(again.codes, folds.codes)
     assert_array_equal(again.features.toarray(), folds.features.toarray())
     assert_array_equal(again.folds[0], [2])
+    features = [[1, np.nan], [np.nan, 2], [np.nan, np.nan]]
+    missing = GraphSet.from_arrays([[0, 1]], [0, 0, 1], features)
+    assert_array_equal(pickle.loads(pickle.dumps(missing)).features.toarray(), features)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +268,28 @@ def test_training_refuses():
         fitted.predict(GraphSet.from_arrays([], [0], [[1.0, 2.0, 3.0]]))
     with pytest.raises(ValueError, match="numbers: none of these graphs has a known label"):
         fitted.score(GraphSet.from_arrays([], [0]))
+    for weights, message in (([1.0], "one number for each of 40 graphs"), (np.zeros(40), "0 is not allowed for all of the graphs")):
+        with pytest.raises(ValueError, match=f"sample_weight: .*{message}"):
+            fitted.score(graphs, sample_weight=weights)
+
+
+def test_sets_are_not_cut_into_rows():
+    with pytest.raises(TypeError, match="a GraphSet is not an array.*with_folds"):
+        cross_val_score(GraphClassifier(**small), classes(), classes().codes)
+
+
+def test_words_that_are_labels():
+    """A word that usually means a missing value is a class where the caller says so."""
+    parts = [[0, 1], [2, 3]], [0, 0, 1, 1, 2]
+    with pytest.raises(ValueError, match="label '-' is not allowed.*missing_labels"):
+        GraphSet.from_arrays(*parts, labels=["-", "+", "?"])
+    assert GraphSet.from_arrays(*parts, labels=["-", "+", "?"], missing_labels=["?"]).codes.tolist() == [1, 0, -1]
+    graphs = classes()
+    signs = np.where(graphs.codes == 0, "-", "+")
+    with pytest.raises(ValueError, match="missing_labels: .* is not allowed without y"):
+        GraphClassifier(**small).fit(graphs, missing_labels=[])
+    model = GraphClassifier(**small).fit(graphs, signs, missing_labels=[])
+    assert model.classes_.tolist() == ["+", "-"] and model.score(graphs, signs) == np.mean(model.predict(graphs) == signs)
 
 
 def write(path, **more):

@@ -1,9 +1,14 @@
 """Hypergraphs and the classifier of their nodes."""
 
+import copy
+import pickle
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
 
 import sheafnn
 from sheafnn import Hypergraph, HypergraphClassifier
@@ -36,6 +41,7 @@ def test_arrays_and_lists():
         ([[0, 2]], {"hyperedge_count": 2}, r"incidence\[0, 1\]: 2"),
         ([[0.5, 0]], {}, "must be whole numbers"),
         ([0, 1], {}, "must be nnz x 2"),
+        (np.ma.masked_equal([[0, 0], [1, 0]], 1), {}, "incidence: a masked entry is not allowed"),
     ],
 )
 def test_refused(incidence, more, text):
@@ -138,3 +144,56 @@ def test_hyperedge_numbers_out_of_range(number):
     message = rf"incidence\[1, 1\]: {number} is not allowed; must be between 0 and 2147483646"
     with pytest.raises(ValueError, match=message):
         sheafnn.Hypergraph.from_numpy([[0, 0], [1, number]], np.eye(3))
+
+
+def test_pickle_and_copies():
+    data = task()
+    features = data.features.toarray()
+    features[3, 1] = np.nan
+    labels = [None if i == 2 else int(code) * 2 for i, code in enumerate(data.codes)]
+    own = Hypergraph.from_numpy(
+        data.incidence, features, labels, hyperedge_count=data.hyperedge_count + 1, splits=data.splits, name="own",
+        feature_names=[f"f{j}" for j in range(30)],
+    )
+    model = HypergraphClassifier(epochs=2).fit(own)
+    for same in (pickle.loads(pickle.dumps(own)), copy.deepcopy(own)):
+        assert (same.name, same.hyperedge_count, same.feature_names) == (own.name, own.hyperedge_count, own.feature_names)
+        assert_array_equal(same.incidence, own.incidence)
+        assert_array_equal(same.features.toarray(), features)
+        assert_array_equal(same.labels, own.labels)
+        for split, others in zip(same.splits, own.splits, strict=True):
+            for part, other in zip(split, others):
+                assert_array_equal(part, other)
+        assert_array_equal(model.predict_proba(same), model.predict_proba(own))
+
+
+@pytest.mark.parametrize("name", [lambda code: 2 * code, lambda code: code > 0, float, lambda code: "abc"[code]])
+def test_files_keep_the_type_of_classes(tmp_path, name):
+    data = task()
+    own = Hypergraph.from_numpy(data.incidence, data.features, [name(int(code)) for code in data.codes], splits=data.splits)
+    model = HypergraphClassifier(epochs=5).fit(own)
+    model.save(tmp_path / "model.safetensors")
+    loaded = HypergraphClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert_array_equal(loaded.predict(own), model.predict(own))
+    assert loaded.score(own) == model.score(own) > 0
+
+
+def test_files_of_other_networks(tmp_path, karate):
+    path = str(tmp_path / "model.safetensors")
+    sheafnn.SheafClassifier("nsd", "diagonal", 2, epochs=1, preset="none").fit(karate).save(path)
+    for other, message in (
+        (HypergraphClassifier, "model: nsd is not allowed; works on graphs"),
+        (sheafnn.GraphClassifier, "model: nsd is not allowed; its outputs are of nodes"),
+    ):
+        with pytest.raises(RuntimeError, match=re.escape(f"{path}: {message}")):
+            other.load(path)
+    HypergraphClassifier(epochs=1).fit(task()).save(path)
+    for estimator in (sheafnn.SheafClassifier, sheafnn.SampledClassifier):
+        with pytest.raises(RuntimeError, match=re.escape(f"{path}: model: shgnn is not allowed")):
+            estimator.load(path)
+
+
+def test_hypergraphs_are_not_cut_into_rows():
+    with pytest.raises(TypeError, match="a Hypergraph is not an array.*fit_many"):
+        cross_val_score(HypergraphClassifier(epochs=1), task(), task().codes)

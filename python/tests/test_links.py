@@ -290,3 +290,16 @@ def test_edges_of_files(tmp_path, kind):
     with pytest.raises(ValueError, match=f"{name}: '' is not allowed; expected the name of a column or key"):
         sheafnn.load_dataset(tmp_path / "d.npz", labels=False, **{name: ""})
     assert sheafnn.load_dataset(tmp_path / "d.npz", labels=False).edge_labels is None
+
+
+def test_signs_of_edges(graph):
+    """A word that usually means a missing value is a class where the caller says so."""
+    signs = np.where(np.arange(graph.edge_count) % 2 == 0, "-", "+")
+    predictor = LinkPredictor("nsd", targets="classes", outputs=4, epochs=2)
+    with pytest.raises(ValueError, match="label '-' is not allowed.*missing_labels"):
+        predictor.fit(graph, signs)
+    assert predictor.fit(graph, signs, missing_labels=[]).classes_.tolist() == ["+", "-"]
+    with pytest.raises(ValueError, match="missing_labels: .* is not allowed; links are no labels"):
+        LinkPredictor().fit(graph, missing_labels=[])
+    with pytest.raises(ValueError, match="labels: not allowed without pairs"):
+        predictor.score(labels=[1, 0])

@@ -135,3 +135,11 @@ def test_other_places_name_their_masks(karate, trained):
     ):
         with pytest.raises(ValueError, match=name):
             call()
+
+
+@pytest.mark.parametrize("estimator", [sheafnn.SheafClassifier, sheafnn.SheafRegressor])
+def test_a_node_is_in_a_set_once(estimator):
+    numbers = np.arange(8) % 2
+    for sets in ({"train": [0, 1, 2, 3, 2]}, {"train": [0, 1], "validation": [2, 4, 2]}):
+        with pytest.raises(ValueError, match=f"{list(sets)[-1]}: 2 is not allowed; a node may appear only once"):
+            estimator("nsd", "diagonal", 2, epochs=1).fit(np.eye(8), numbers, **sets)

@@ -86,6 +86,7 @@ def test_laplacians_of_given_maps(karate, random):
         (dict(maps=np.ones((156, 6, 6))), "stalk_dim"),
         (dict(maps=np.ones(156)), "1 axes"),
         (dict(maps=np.ones((2, 156, 2))), "maps: shape (2, 156, 2) is not allowed; must be 156 x d x d"),
+        (dict(maps=np.ones((156, 2))), 'a map for each arc, or 156 x d with family="diagonal"'),
         (dict(maps=np.ones((156, 3, 2)), family="diagonal"), "maps: shape (156, 3, 2)"),
     ],
 )
@@ -259,7 +260,7 @@ def test_the_learned_sheaf_has_them(karate, trained):
         (lambda sheaf: sheaf.eigenpairs(69), "count: 69 is not allowed; must be between 1 and 68"),
         (lambda sheaf: sheaf.eigenpairs(2, tolerance=-1), "tolerance: -1 is not allowed"),
         (lambda sheaf: sheaf.harmonic_space(tolerance=2), r"tolerance: 2 is not allowed; must be in \[0, 1\)"),
-        (lambda sheaf: sheaf.harmonic_extension([0, 0], np.ones((2, 2))), r"fixed_nodes\[1\]: 0 is not allowed; each node is named at most once"),
+        (lambda sheaf: sheaf.harmonic_extension([0, 0], np.ones((2, 2))), "nodes: 0 is not allowed; a node may appear only once"),
         (lambda sheaf: sheaf.harmonic_extension([0], np.ones((2, 2))), r"values: shape \(2, 2\) is not allowed; expected 1 x 2, or 1 x 2 x f"),
         (lambda sheaf: sheaf.harmonic_extension([0], [[1, np.nan]]), r"values\(0, 1\)|values\(1, 0\)"),
         (lambda sheaf: sheaf.nearest_section(), "family: general-linear is not allowed; only rotations are synchronised"),

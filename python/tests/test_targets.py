@@ -155,6 +155,13 @@ def test_bad_targets(karate, parameters, arguments, message):
         SheafRegressor("nsd", "diagonal", **{"stalk_dim": 2, "epochs": 3, **parameters}).fit(karate, **arguments)
 
 
+@pytest.mark.filterwarnings("error")
+def test_targets_that_are_all_unknown():
+    for estimator, targets in ((SheafRegressor, np.full(5, np.nan)), (SheafClassifier, np.full((5, 2), np.nan))):
+        with pytest.raises(ValueError, match="y: target 0 is not known of any node to train on"):
+            estimator().fit(np.eye(5), targets)
+
+
 def test_the_score_of_one_node_is_not_defined(karate):
     y = np.asarray(karate.adjacency.sum(axis=1)).ravel()
     with pytest.warns(UndefinedMetricWarning, match="less than two samples"):

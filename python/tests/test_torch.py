@@ -525,6 +525,21 @@ def test_compiled(backend):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_compiler_does_not_warn():
+    torch._dynamo.reset()
+    conv = SheafConv(5, 6, "diagonal", 2)
+    x, edge_index = torch.randn(7, 5), edges()
+    compiled = torch.compile(conv, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x, edge_index), conv(x, edge_index))
+
+
+def test_without_fork():
+    """Windows has no register_at_fork."""
+    code = "import os, torch, sheafnn; del os.register_at_fork; import sheafnn.torch"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_compiled_before_any_call():
     e, x = edges(), features(7, 4).detach().float()
     conv = SheafConv(4, 21, seed=1)  # an architecture that no other test has
@@ -693,6 +708,23 @@ class _CalledInBetween(SheafDiffusion):
             call, self.between = self.between, None
             call(self)
         return super()._run(*arguments, **more)
+
+
+@pytest.mark.parametrize(("maps", "d"), FAMILIES)
+def test_a_graph_without_edges(maps, d):
+    """As nodes without edges in a graph that has some."""
+    none, some = torch.empty((2, 0), dtype=torch.long), torch.tensor([[5, 6], [6, 5]])
+    diffusion = SheafDiffusion(4, maps, d, dtype=torch.float64)
+    shape = {"identity": None, "diagonal": (d,)}.get(maps, (d, d))
+    own = lambda count: None if shape is None else torch.rand(count, *shape, dtype=torch.float64)  # noqa: E731
+    x = torch.randn(7, 4 * d, dtype=torch.float64)
+    features = x[:5].clone().requires_grad_()
+    output = diffusion(features, none, own(0))
+    assert torch.equal(output, diffusion(x, some, own(2))[:5])
+    assert torch.autograd.gradcheck(lambda y: diffusion(y, none, own(0)), (features,))
+    if maps != "identity":
+        learned, _ = SheafLearner(4 * d, maps, d, dtype=torch.float64)(features, none)
+        assert torch.equal(diffusion(features, none, learned), output)
 
 
 def test_calls_with_and_without_edge_weights_at_the_same_time():
@@ -932,6 +964,74 @@ def test_parameters_that_are_computed():
     tensors = {name: np.frombuffer(data, np.float32) for name, _, _, data in net.to_model().__getstate__()[1]}
     kept = tensors["lin1.weight"] != 0
     assert kept.sum() == kept.size // 2 and (tensors["lin1.weight"][kept] == weight.numpy().ravel()[kept]).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+@pytest.mark.parametrize("tool", ["spectral_norm", "weight_norm", "prune"])
+def test_parameters_that_are_computed_before_calls(tool):
+    """PyTorch computes them when it calls the holder of a parameter, which modules here never do."""
+    from torch.nn.utils import prune
+
+    model, reference = (SheafConv(5, 6, "diagonal", 2) for _ in range(2))
+    if tool == "prune":
+        prune.random_unstructured(model.lin1, "weight", 0.4)
+    else:
+        getattr(torch.nn.utils, tool)(model.lin1, "weight")
+    x, edge_index = torch.randn(7, 5), edges()
+    descent = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        descent.zero_grad()
+        before = model.lin1.weight.detach().clone()
+        model(x, edge_index).pow(2).sum().backward()
+        assert all(value.grad is not None and value.grad.abs().max() > 0 for value in model.parameters())
+        descent.step()
+    model.eval()
+    output = model(x, edge_index)
+    assert not torch.equal(model.lin1.weight, before)
+    for name, value in reference.named_parameters():
+        holder, _, last = name.rpartition(".")
+        value.data = getattr(model.get_submodule(holder), last).detach().clone()
+    assert torch.equal(output, reference(x, edge_index))
+
+
+def test_a_parameter_that_is_missing_is_refused():
+    conv = SheafConv(5, 6, "diagonal", 2)
+    conv.lin1.bias = None
+    with pytest.raises(ValueError, match="lin1.bias: None is not allowed; expected a parameter"):
+        conv(torch.ones(7, 5), edges())
+
+
+def test_modules_without_values_keep_their_seed():
+    """As loaders of large models use them: shapes first, then memory without values, then the values."""
+    model = SheafConv(5, 6, "diagonal", 2, dropout=0.5, seed=3)
+    with torch.device("meta"):
+        empty = SheafConv(5, 6, "diagonal", 2, dropout=0.5, seed=3)
+    empty.to_empty(device="cpu").load_state_dict(model.state_dict())
+    x, edge_index = torch.randn(7, 5), edges()
+    assert torch.equal(empty(x, edge_index), model(x, edge_index)) and empty.step == 1
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints_of_activations(reentrant):
+    """Without a seed the gradients are the same; with one they would be of other numbers."""
+    from torch.utils.checkpoint import checkpoint
+
+    x, edge_index = torch.randn(7, 5), edges()
+
+    def gradient(seed, kept, training=True):
+        conv = SheafConv(5, 6, "diagonal", 2, dropout=0.5, seed=seed).train(training)
+        for value in conv.parameters():
+            value.data.fill_(0.3)
+        torch.manual_seed(4)
+        own = x.clone().requires_grad_()
+        run = lambda y: torch.relu(conv(y, edge_index))  # noqa: E731
+        (run(own) if kept else checkpoint(run, own, use_reentrant=reentrant)).sum().backward()
+        return own.grad
+
+    assert torch.equal(gradient(None, True), gradient(None, False))
+    assert torch.equal(gradient(1, True, False), gradient(1, False, False))
+    with pytest.raises(RuntimeError, match="seed: .* leave the seed out"):
+        gradient(1, False)
 
 
 def test_derivatives_of_derivatives_are_refused():

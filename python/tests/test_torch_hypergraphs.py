@@ -108,7 +108,10 @@ def test_checkpoints_to_the_bit(kind, options, dtype, tmp_path):
     other.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
     refused("holds the network", lambda: NETWORKS[kind is SheafHyperGnn].load(tmp_path / "model.safetensors"))
-    refused("it works on a hypergraph", lambda: Nsd.load(tmp_path / "model.safetensors"))
+    with pytest.raises(RuntimeError, match="model.safetensors: .* it works on a hypergraph"):
+        Nsd.load(tmp_path / "model.safetensors")
+    refused("dtype: torch.float64 is not allowed; choose dropout, input_dropout, seed",
+            lambda: kind.load(tmp_path / "model.safetensors", dtype=torch.float64))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

@@ -111,6 +111,12 @@ def test_refused_arguments():
     for value in ("0.5", None):
         with pytest.raises(TypeError, match=f"concentration: {value!r} is not allowed; expected a tensor or a number"):
             Cayley(torch.eye(3), value)
+    with pytest.raises(TypeError, match="scale: None is not allowed; expected a tensor or a number"):
+        IsotropicGaussian(torch.eye(3), None)
+    with pytest.raises(ValueError, match=r"scale: a batch of shape \(2,\) is not allowed; must broadcast with \(3,\), the batch of location"):
+        IsotropicGaussian(torch.eye(3).expand(3, 3, 3), torch.ones(2))
+    with pytest.raises(ValueError, match=r"value: a batch of shape \(3,\) is not allowed; must broadcast with \(2,\), the batch of the dist"):
+        Cayley(torch.eye(3), torch.zeros(2)).log_prob(torch.eye(3).expand(3, 3, 3))
     with pytest.raises(ValueError, match="concentration: torch.complex64 is not allowed; must be real numbers"):
         Cayley(eye, torch.tensor(0.5j))
     with pytest.raises(TypeError, match="sample_shape: 5 is not allowed; expected a sequence of whole numbers"):

@@ -263,6 +263,7 @@ def test_drawing_of_a_sheaf(karate, model):
         (lambda: uncertainty.conformal_sets([[1, 0]], np.nan), r"threshold: nan is not allowed; must be a number"),
         (lambda: uncertainty.adaptive_scores([[1, 0]], seed=-1), r"seed: -1 is not allowed"),
         (lambda: uncertainty.combine_samples([[1, 0]]), r"samples: shape \(1, 2\) is not allowed; expected samples x nodes x classes"),
+        (lambda: uncertainty.combine_samples(np.empty((0, 2, 2))), r"samples: shape \(0, 2, 2\) is not allowed"),
         (lambda: uncertainty.combine_members([]), r"members: 0 is not allowed; at least one is needed"),
         (lambda: uncertainty.rejection_curve([np.nan], [0], [0]), r"uncertainty\[0\]: nan is not allowed; must be a number"),
         (lambda: uncertainty.rejection_curve([1], [0], [0, 1]), r"predicted: shape \(2,\) is not allowed"),

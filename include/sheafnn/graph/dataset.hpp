@@ -25,7 +25,8 @@
 namespace sheafnn {
 
 /// Disjoint sets of node numbers, increasing. Without validation nodes a training has no early stopping. Without test
-/// nodes it has no test figures (train() in bsnn/trainer.hpp).
+/// nodes it has no test figures (train() in bsnn/trainer.hpp). Nodes of a set whose label or target is not known do not
+/// count: a training gives the same numbers without them.
 struct Split {
   std::vector<std::int32_t> train;       ///< at least one node
   std::vector<std::int32_t> validation;  ///< may be empty

@@ -125,6 +125,8 @@ def describe(
 
     :raises ValueError: an option that there is not, or out of its range
     """
+    if not isinstance(maps, str):
+        raise ValueError(f"maps: {maps!r} is not allowed; expected a text")
     texts = {key: option_text(key, value) for key, value in options.items() if value is not None}
     return architecture(json.dumps([kind, maps, stalk_dim, layer, features, classes, texts], sort_keys=True))
 

@@ -48,7 +48,8 @@ class _ByTensor:
 
 _lock = threading.RLock()
 # A child that fork() makes while another thread has the lock would wait for that thread, which it does not have.
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+if hasattr(os, "register_at_fork"):  # Windows has no fork()
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _graphs = _ByTensor()  #: edge_index: (version, nodes, _Entry)
 _directed = _ByTensor()  #: the same, of graphs whose edges may be there in one direction only
 _hypergraphs = _ByTensor()  #: hyperedge_index: (version, nodes, _Entry)

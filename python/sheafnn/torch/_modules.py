@@ -62,11 +62,10 @@ class Module(_Modes):
         self.register_buffer("_noise", torch.tensor([signed, 0], device="cpu"), persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        """As in PyTorch, but seed and step stay on the CPU, where every pass reads them."""
+        """As in PyTorch, but seed and step stay where they are: every pass reads them on the CPU, and ``to_empty`` has no values."""
         noise = self._noise
         super()._apply(fn, recurse)
-        if not self._noise.is_cpu:
-            self._noise = noise
+        self._noise = noise
         return self
 
     def _place(self, name: str, value: torch.nn.Parameter) -> None:
@@ -80,11 +79,20 @@ class Module(_Modes):
 
     def _named(self, name: str) -> Tensor:
         at: Any = self
-        path, last = _places(name)
+        # A compiler would warn of the cache.
+        path, last = _places.__wrapped__(name) if torch.compiler.is_compiling() else _places(name)
         for part in path:
             at = at._modules[part]
         found = at._parameters.get(last)
-        return getattr(at, last) if found is None else found  # computed, as torch.nn.utils.parametrize does it
+        if found is not None:
+            return found
+        # Computed, as torch.nn.utils.parametrize does it; spectral_norm and prune compute it before calls, which holders never have.
+        for hook in tuple(at._forward_pre_hooks.values()):
+            hook(at, ())
+        value = getattr(at, last)
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{name}: {value!r} is not allowed; expected a parameter")
+        return value
 
     @property
     def dtype(self) -> torch.dtype:
@@ -107,6 +115,11 @@ class Module(_Modes):
             return self._noise if traced else (0, 0)
         if self._draws:
             return torch.randint(-(2**63), 2**63 - 1, (2,), device="cpu")
+        if not traced and torch._C._current_graph_task_id() != -1:
+            raise RuntimeError(
+                "seed: a module with a seed would draw other numbers in a backward pass than in its forward pass; "
+                "with torch.utils.checkpoint leave the seed out"
+            )
         noise = self._noise
         if not traced and type(noise) is Tensor and noise.is_cpu:
             return _torch.next_step(noise.data_ptr())

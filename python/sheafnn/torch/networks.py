@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import _checks, _core
+from .._estimator import check_names
 from ._architectures import describe
 from ._graphs import Graph, Hypergraph, Relations
 from ._modules import KlModule, check_dtype, check_features, own_precision, rate, refuse
@@ -147,8 +148,10 @@ class _Network(KlModule):
         """A network from a checkpoint of the library. ``save`` keeps the names of classes and features and the scales of targets.
 
         :param arguments: ``dropout``, ``input_dropout`` and ``seed``, which files do not hold
-        :raises ValueError: the checkpoint holds another kind of network
+        :raises ValueError: the checkpoint holds another kind of network on the same relations, or an argument is not allowed
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
+        check_names(arguments, ("dropout", "input_dropout", "seed"))
         model = cls._model.load(os.fspath(path))
         if model.kind != cls._kind:
             raise ValueError(f"path: {os.fspath(path)!r} holds the network {model.kind}, not {cls._kind}")

@@ -165,6 +165,19 @@ def _shape(name: str, value: Any) -> torch.Size:
     return torch.Size([_checks.whole(f"{name}[{i}]", size, 0, 2**32 - 1) for i, size in enumerate(value)])
 
 
+def _joint_shape(name: str, shape: torch.Size, others: torch.Size, of: str) -> torch.Size:
+    """The shape to which two batches broadcast.
+
+    :raises ValueError: they do not; the message names the first
+    """
+    try:
+        return torch.broadcast_shapes(shape, others)
+    except RuntimeError:
+        raise ValueError(
+            f"{name}: a batch of shape {tuple(shape)} is not allowed; must broadcast with {tuple(others)}, the batch of {of}"
+        ) from None
+
+
 class _Distribution:
     """What all have: ``batch_shape``, ``event_shape``, ``sample``, ``log_prob``, ``kl_to_uniform``, ``entropy``, ``mean``."""
 
@@ -230,7 +243,7 @@ class _Distribution:
             raise ValueError(
                 f"value: {rows.dtype} of shape {tuple(rows.shape)} is not allowed; must be {self._parameter.dtype}, ... x {n} x {n}"
             )
-        shape = torch.broadcast_shapes(rows.shape[:-2], self.batch_shape)
+        shape = _joint_shape("value", rows.shape[:-2], self.batch_shape, "the distribution")
         parameter, concentration = self._flat(shape)
         flat = rows.expand(*shape, *self.event_shape).reshape(-1, *self.event_shape)
         return torch.ops.sheafnn.rotation_log_prob(self._kind, parameter, concentration, flat)[0].reshape(shape)
@@ -257,19 +270,21 @@ class _Distribution:
 
 
 class _Located(_Distribution):
+    _second = "concentration"  #: the name of the second parameter, for messages
+
     def __init__(self, location: Tensor, concentration: Tensor | float) -> None:
         matrices = _matrices("location", location)
         if isinstance(concentration, Tensor) and concentration.is_complex():
-            raise ValueError(f"concentration: {concentration.dtype} is not allowed; must be real numbers")
+            raise ValueError(f"{self._second}: {concentration.dtype} is not allowed; must be real numbers")
         try:
             if isinstance(concentration, Tensor):
                 own = concentration.to(matrices.dtype)
             else:
                 own = torch.as_tensor(concentration, dtype=matrices.dtype)
         except (RuntimeError, TypeError, ValueError):
-            raise TypeError(f"concentration: {concentration!r} is not allowed; expected a tensor or a number") from None
-        check_storage("concentration", own, devices=False)
-        shape = torch.broadcast_shapes(matrices.shape[:-2], own.shape)
+            raise TypeError(f"{self._second}: {concentration!r} is not allowed; expected a tensor or a number") from None
+        check_storage(self._second, own, devices=False)
+        shape = _joint_shape(self._second, own.shape, matrices.shape[:-2], "location")
         self._parameter = matrices.expand(*shape, *matrices.shape[-2:])
         self._concentration = own.expand(shape)
         with torch.no_grad():
@@ -317,6 +332,7 @@ class IsotropicGaussian(_Located):
     """
 
     _kind = "isotropic-gaussian"
+    _second = "scale"
     has_rsample = True
 
     def __init__(self, location: Tensor, scale: Tensor | float) -> None:

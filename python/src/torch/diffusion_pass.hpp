@@ -81,7 +81,7 @@ class DiffusionPass final : public HostPass {
     return {buffer.data(), graph_->graph.node_count(), layer_.coordinates(), layer_.options().channels};
   }
   [[nodiscard]] sheafnn::MatrixView<S> map_view(sheafnn::Buffer<S>& buffer) const {
-    if (buffer.empty()) return {};
+    if (Family::map_size == 0) return {};
     return {buffer.data(), graph_->graph.arc_count(), Family::map_size};
   }
   [[nodiscard]] static std::span<S> span(sheafnn::Buffer<S>& buffer) {
