@@ -230,8 +230,7 @@ struct NetworkParts
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, shape.row()), learned = runs_of_rows(part, model.layout().learner.inputs);
-    embedding.entry_mask().set_runs(
-        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    embedding.entry_mask().set_runs(runs_of_entries(part, first_entry, input));
     embedding.mask().set_runs(runs_of_rows(part, embedding_width()));
     layers.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(learned); });
