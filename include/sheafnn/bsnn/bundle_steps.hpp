@@ -200,8 +200,7 @@ struct BundleSteps : PassState<BundleModel<D, Bayesian, S>, BundleNetworkWeights
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     const auto learned = runs_of_rows(part, model.learner().width);
-    encoder.linear.entry_mask().set_runs(
-        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    encoder.linear.entry_mask().set_runs(runs_of_entries(part, first_entry, input));
     hidden.mask().set_runs(rows);
     for (BundleLayer<D, S>& layer : layers) layer.for_masks([&](DropoutMask& mask) { mask.set_runs(rows); });
     for (BundleLearner<S>& learner : learners) {

@@ -215,7 +215,7 @@ struct ConvolutionSteps : PassState<ModelType, ConvolutionWeights> {
  private:
   /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
-    const auto entries = runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); });
+    const auto entries = runs_of_entries(part, first_entry, input);
     if (encoder) encoder->linear.entry_mask().set_runs(entries);
     for (Index l = 0; l < layer_count(); ++l) {
       const Index width = Family::stalk_dimension * model.options().widths[static_cast<std::size_t>(l)];

@@ -292,8 +292,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
     const auto learned = runs_of_rows(part, model.options().learner_width);
-    encoder.linear.entry_mask().set_runs(
-        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    encoder.linear.entry_mask().set_runs(runs_of_entries(part, first_entry, input));
     for (Stage& stage : stages) {
       stage.mask.set_runs(rows);
       stage.layer.mask().set_runs(rows);

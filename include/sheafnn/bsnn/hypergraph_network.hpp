@@ -180,7 +180,7 @@ struct HypergraphSteps : PassState<ModelType, HypergraphWeights> {
   /// Gives the nodes and features of a part of a hypergraph the dropout masks that they have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());
-    encoder.entry_mask().set_runs(runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    encoder.entry_mask().set_runs(runs_of_entries(part, first_entry, input));
     encoder.mask().set_runs(rows);
     for (auto& layer : layers) layer.mask().set_runs(rows);
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });

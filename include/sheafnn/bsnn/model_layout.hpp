@@ -111,6 +111,10 @@ struct NetworkWeights {
 
 namespace detail {
 
+/// The end of the names of a layer's weights.
+[[nodiscard]] inline std::string layer_suffix(Index layer) {
+  return std::string(".").append(std::to_string(layer));  // GCC 12 warns of "." + std::to_string(layer)
+}
 /// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its index.
 /// Changes that a layer makes to the list end with the layer.
 template <class T, class Declare>
@@ -118,7 +122,7 @@ void declare_in_order(ParameterList<T>& list, Index count, const Declare& declar
   const ParameterGroup group = list.group;
   const bool as_stored = list.as_stored;
   for (Index l = 0; l < count; ++l) {
-    list.suffix = std::string(".").append(std::to_string(l));  // GCC 12 warns of "." + std::to_string(l)
+    list.suffix = layer_suffix(l);
     declare(l);
     list.group = group;
     list.as_stored = as_stored;

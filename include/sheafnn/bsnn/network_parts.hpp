@@ -235,8 +235,7 @@ struct NetworkParts
   /// Gives the nodes and features of a part of a graph the dropout masks that they have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, shape.row()), learned = runs_of_rows(part, model.layout().learner.inputs);
-    embedding.entry_mask().set_runs(
-        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    embedding.entry_mask().set_runs(runs_of_entries(part, first_entry, input));
     embedding.mask().set_runs(runs_of_rows(part, embedding_width()));
     layers.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(learned); });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -28,6 +29,15 @@ namespace sheafnn::detail {
   const Index begin = number * size, end = std::min(begin + size, static_cast<Index>(order.size()));
   std::vector<std::int32_t> r(order.begin() + begin, order.begin() + end);
   std::sort(r.begin(), r.end());
+  return r;
+}
+/// All of them, of these nodes.
+[[nodiscard]] inline std::vector<std::vector<std::int32_t>> target_batches(std::vector<std::int32_t> nodes,
+                                                                           Index size, std::uint64_t seed,
+                                                                           Index epoch) {
+  const std::vector<std::int32_t> order = target_order(std::move(nodes), seed, epoch);
+  std::vector<std::vector<std::int32_t>> r;
+  for (Index b = 0; b < target_batch_count(order, size); ++b) r.push_back(target_batch(order, size, b));
   return r;
 }
 

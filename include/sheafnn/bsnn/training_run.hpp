@@ -26,9 +26,9 @@
 #include "sheafnn/bsnn/target_batches.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/bsnn/training_errors.hpp"
+#include "sheafnn/bsnn/training_record.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/layers/flow_options.hpp"
-#include "sheafnn/nn/adam.hpp"
 
 namespace sheafnn::detail {
 
@@ -46,19 +46,26 @@ class TrainingRun {
   template <class Finish>
   TrainResult run(const Finish& finish);
   /// Mean predictions of the best epoch, n × C, for validation and test nodes; for all nodes if there are neither.
-  [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return best_predictions_; }
+  [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return record_.best_predictions; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  using View = MatrixView<const double>;
+  using Record = TrainingRecord<S>;
+  using Clock = typename Record::Clock;
+  /// The mean predictions of the epoch.
+  [[nodiscard]] MatrixView<const double> predictions() const {
+    return {record_.predictions.data(), static_cast<Index>(record_.predictions.size()) / outputs_, outputs_};
+  }
 
   /// The loop of the file comment.
   TrainResult trained() {
     const auto begin = Clock::now();
     const auto objective = [&](const BegunPass<Network<Model>>& pass) { compute_objective(pass); };
-    if (options_.resume != nullptr) restore(*options_.resume);
-    const Index first = static_cast<Index>(result_.history.size());
-    bool go_on = first == 0 || !is_last(first - 1);
+    if (options_.resume != nullptr) {
+      cut_batches(0);
+      record_.restore(*options_.resume, step_count());
+    }
+    const Index first = record_.epochs();
+    bool go_on = first == 0 || !record_.is_last(first - 1);
     if (go_on) {
       prepare(first);
       schedule_.first(pass_, objective);
@@ -80,15 +87,10 @@ class TrainingRun {
       if (!last) prepare(epoch + 1);
       go_on = schedule_.run(
           evaluation, last ? nullptr : &pass_, [&](const BegunPass<Network<Model>>& pass) { evaluate(pass); },
-          [&] { return finish_epoch(epoch); }, objective);
+          [&] { return record_.finish_epoch(schedule_.execution(), epoch); }, objective);
     }
-    std::copy(best_values_.begin(), best_values_.end(), parameters_.values().begin());
-    const double count =
-        static_cast<double>(std::max<Index>(1, static_cast<Index>(result_.history.size()) - first));
-    result_.epoch_seconds = (seconds_since(begin) - callback_seconds_) / count;
-    result_.train_seconds /= count;
-    result_.evaluate_seconds /= count;
-    return std::move(result_);
+    record_.finish(begin, first);
+    return std::move(record_.result);
   }
 
   /// Difference between the seeds of an epoch's steps. It is odd, so all seeds are different.
@@ -123,8 +125,7 @@ class TrainingRun {
     std::vector<std::int32_t> nodes;
     std::copy_if(split_.train.begin(), split_.train.end(), std::back_inserter(nodes),
                  [&](std::int32_t u) { return loss_.known(u); });
-    const std::vector<std::int32_t> order = target_order(std::move(nodes), options_.seed, epoch);
-    for (Index b = 0; b < target_batch_count(order, size); ++b) batches_.push_back(target_batch(order, size, b));
+    batches_ = target_batches(std::move(nodes), size, options_.seed, epoch);
   }
   /// The number of steps of an epoch.
   [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }
@@ -135,32 +136,30 @@ class TrainingRun {
     elbo_ =
         elbo_of_begun(pass, loss_, targets_,
                       {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss}, work_);
-    result_.train_seconds += seconds_since(start);
+    record_.result.train_seconds += Record::seconds_since(start);
   }
 
   /// θ ← Adam(θ, ∇L); begins the epoch's report.
   void step(Index epoch) {
     const auto start = Clock::now();
-    const bool stepped = adam_.step_count > 0;
-    check_finite(elbo_, epoch, stepped);
-    const Buffer<S>& gradient = schedule_.network().gradient();
-    const bool finite = adam_.step(schedule_.execution(), parameters_, gradient, options_.weight_decay,
-                                   options_.sheaf_decay, options_.decay);
-    if (!finite) throw_not_finite(parameters_, gradient, epoch, stepped);
+    check_finite(elbo_, epoch, record_.adam.step_count > 0);
+    record_.step(schedule_.execution(), schedule_.network().gradient(), epoch);
     const double share = 1 / static_cast<double>(step_count());
     of_epoch_.objective += share * elbo_.objective;
     of_epoch_.loss += share * elbo_.loss;
     of_epoch_.kl += share * elbo_.kl;
-    report_ = {epoch, of_epoch_.objective, of_epoch_.loss, of_epoch_.kl, kl_weight_};
-    result_.train_seconds += seconds_since(start);
+    record_.report = {epoch, of_epoch_.objective, of_epoch_.loss, of_epoch_.kl, kl_weight_};
+    record_.result.train_seconds += Record::seconds_since(start);
   }
 
   /// Mean predictions over posterior samples with the current parameters, for the report.
   void evaluate(const BegunPass<Network<Model>>& pass) {
     const auto start = Clock::now();
     Network<Model>& network = pass.network();
-    const MatrixView<double> sums(predictions_.data(), view(predictions_).rows(), outputs_);
-    std::fill(predictions_.begin(), predictions_.end(), 0.0);
+    EpochReport& report = record_.report;
+    std::vector<double>& means = record_.predictions;
+    const MatrixView<double> sums(means.data(), predictions().rows(), outputs_);
+    std::fill(means.begin(), means.end(), 0.0);
     // Without nodes to score, one sample of all nodes is computed, to check that the parameters give finite outputs.
     const Index samples = validated_ || tested_ ? options_.samples : 1;
     begin_loss(network, loss_, evaluated_, evaluation_work_);
@@ -172,124 +171,25 @@ class TrainingRun {
       }
     });
     const double count = static_cast<double>(network.sample_count(samples));
-    for (double& p : predictions_) p /= count;
-    check_finite(predictions_, report_.epoch);
-    const Score validation = score_of(loss_, view(predictions_), split_.validation);
-    report_.validation_loss = validation.loss;
-    report_.validation_accuracy = validation.score;
-    report_.test_accuracy = score_of(loss_, view(predictions_), split_.test).score;
-    stop_metric_.report(view(predictions_), report_);
-    result_.evaluate_seconds += seconds_since(start);
-  }
-
-  /// \returns whether training continues
-  bool finish_epoch(Index epoch) {
-    result_.history.push_back(report_);
-    keep_if_best();
-    const auto start = Clock::now();
-    bool last = is_last(epoch);
-    if (options_.on_epoch && options_.on_epoch(report_) == EpochAction::stop && !last) {
-      result_.stop_reason = StopReason::callback;
-      last = true;
-    }
-    if (options_.on_checkpoint && (last || (epoch + 1) % options_.checkpoint_every == 0)) {
-      options_.on_checkpoint(state());
-    }
-    callback_seconds_ += seconds_since(start);
-    return !last;
-  }
-
-  /// Is a training over after this epoch?
-  bool is_last(Index epoch) {
-    if (epoch + 1 >= options_.epochs) return true;  // the stop reason of a new result
-    if (epoch - result_.best_epoch < options_.patience) return false;
-    result_.stop_reason = StopReason::patience;
-    return true;
-  }
-
-  [[nodiscard]] TrainingState state() const {
-    const auto numbers = [](const Buffer<S>& values) { return std::vector<double>(values.begin(), values.end()); };
-    return {options_.seed,
-            result_.history,
-            numbers(parameters_.values()),
-            numbers(adam_.first_moment),
-            numbers(adam_.second_moment),
-            result_.best_epoch,
-            numbers(best_values_),
-            best_predictions_,
-            options_.stop_on};
-  }
-  void restore(const TrainingState& state) {
-    const auto copy = [](const std::vector<double>& from, Buffer<S>& to) {
-      std::transform(from.begin(), from.end(), to.begin(), [](double x) { return static_cast<S>(x); });
-    };
-    copy(state.parameters, parameters_.values());
-    copy(state.first_moment, adam_.first_moment);
-    copy(state.second_moment, adam_.second_moment);
-    copy(state.best_parameters, best_values_);
-    cut_batches(0);
-    adam_.step_count = static_cast<Index>(state.history.size()) * step_count();
-    best_predictions_ = state.best_predictions;
-    result_.history.assign(state.history.begin(), state.history.end());
-    set_best(state.history[static_cast<std::size_t>(state.best_epoch)]);
-  }
-
-  void restore_first_values() {
-    std::copy(first_values_.begin(), first_values_.end(), parameters_.values().begin());
-  }
-
-  [[nodiscard]] double stopping_score(const EpochReport& report) const {
-    if (options_.stop_on == StopOn::loss) return report.validation_loss;
-    if (options_.stop_on == StopOn::accuracy) return -report.validation_accuracy;
-    return -metric_score(options_.stop_on, report.validation_metric);
-  }
-  void set_best(const EpochReport& report) {
-    best_score_ = stopping_score(report);
-    result_.best_epoch = report.epoch;
-    result_.validation_loss = report.validation_loss;
-    result_.validation_accuracy = report.validation_accuracy;
-    result_.test_accuracy = report.test_accuracy;
-    result_.validation_metric = report.validation_metric;
-    result_.test_metric = report.test_metric;
-  }
-
-  /// Without validation nodes every epoch is the best so far.
-  [[nodiscard]] bool is_best() const {
-    return !validated_ || is_better_epoch(report_.epoch == 0, stopping_score(report_), report_.validation_loss,
-                                          best_score_, result_.validation_loss);
-  }
-  void keep_if_best() {
-    if (!is_best()) return;
-    set_best(report_);
-    std::copy(predictions_.begin(), predictions_.end(), best_predictions_.begin());
-    const S* values = parameters_.values().data();
-    S* best = best_values_.data();
-    for (const ParameterInfo& info : parameters_.info()) {  // cut among threads as Adam cuts them
-      parallel_for(schedule_.execution(), info.size, adam_grain, [&](Index begin, Index end) {
-        std::copy(values + info.offset + begin, values + info.offset + end, best + info.offset + begin);
-      });
-    }
-  }
-
-  [[nodiscard]] static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  [[nodiscard]] View view(const std::vector<double>& predictions) const {
-    return {predictions.data(), static_cast<Index>(predictions.size()) / outputs_, outputs_};
+    for (double& p : means) p /= count;
+    check_finite(means, report.epoch);
+    const Score validation = score_of(loss_, predictions(), split_.validation);
+    report.validation_loss = validation.loss;
+    report.validation_accuracy = validation.score;
+    report.test_accuracy = score_of(loss_, predictions(), split_.test).score;
+    stop_metric_.report(predictions(), report);
+    record_.result.evaluate_seconds += Record::seconds_since(start);
   }
 
   PlanOfTraining<Model> plan_;  ///< constructed before the networks, which need it
-  ParameterSet<S>& parameters_;
   const LossType& loss_;
   const Split& split_;
   const TrainOptions& options_;
   Index outputs_;  ///< C, or the values per prediction
   EpochSchedule<Model> schedule_;
-  Adam<S> adam_;
-  Buffer<S> first_values_, best_values_;
+  bool validated_, tested_;  ///< are there validation and test nodes?
+  Record record_;
   std::vector<std::int32_t> evaluated_;  ///< validation and test nodes; empty: all nodes
-  bool validated_, tested_;              ///< are there such nodes?
-  std::vector<double> predictions_, best_predictions_;
   StopMetric<LossType> stop_metric_;
   LossWork<LossType, Model> work_, evaluation_work_;
   ForwardPass<S> pass_;
@@ -297,33 +197,21 @@ class TrainingRun {
   double kl_weight_ = 0;
   std::vector<std::vector<std::int32_t>> batches_;  ///< of the epoch; empty: one step takes all training nodes
   Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over the epoch's steps
-  EpochReport report_;
-  TrainResult result_;
-  double best_score_ = std::numeric_limits<double>::infinity();
-  double callback_seconds_ = 0;
 };
 
 template <class Model, class LossType>
 TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
     : plan_(model, graph, features, split.train),
-      parameters_(model.parameters()),
       loss_(loss),
       split_(split),
       options_(options),
       outputs_(prediction_columns(loss, model.options().classes)),
       schedule_(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph)),
-      adam_(parameters_.size(), options.learning_rate),
-      first_values_(parameters_.values()),
-      best_values_(parameters_.values()),
       validated_(has_nodes(loss, split.validation)),
       tested_(has_nodes(loss, split.test)),
-      predictions_(static_cast<std::size_t>(target_count(loss, output_rows<Model>(graph)) * outputs_)),
-      best_predictions_(predictions_),
+      record_(model.parameters(), options, validated_, target_count(loss, output_rows<Model>(graph)) * outputs_),
       stop_metric_(loss, split, options.stop_on) {
-  constexpr Index long_training = 10'000;  // epochs; the history of a longer training is reallocated as it grows
-  adam_.sheaf_learning_rate = options.sheaf_rate();
-  result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
              std::back_inserter(evaluated_));
 }
@@ -337,10 +225,10 @@ TrainResult TrainingRun<Model, LossType>::run(const Finish& finish) {
     plan_.keep();
     return result;
   } catch (const FlowError& error) {
-    restore_first_values();
-    throw std::runtime_error(concat("training diverged in epoch ", result_.history.size(), ": ", error.what()));
+    record_.restore_first_values();
+    throw std::runtime_error(concat("training diverged in epoch ", record_.epochs(), ": ", error.what()));
   } catch (...) {
-    restore_first_values();
+    record_.restore_first_values();
     throw;
   }
 }

@@ -16,8 +16,8 @@ namespace sheafnn::detail {
 template <class S>
 void multiply_by_derivative(Execution execution, Activation activation, Index count, const S* z, S* bar) {
   if (activation == Activation::identity) return;
-  with_activation(activation, [&]<Activation A>() {
-    parallel_for(execution, count, 2048, [=](Index begin, Index end) {
+  parallel_for(execution, count, 2048, [=](Index begin, Index end) {
+    with_activation(activation, [=]<Activation A>() {
       for_tiles<S>(begin, end, [=]<class T>(auto i) {
         i.store(bar + i, i.load(bar + i) * activation_derivative<A>(i.load(z + i)));
       });
@@ -27,8 +27,8 @@ void multiply_by_derivative(Execution execution, Activation activation, Index co
 /// y = act(z).
 template <class S>
 void apply_activation(Execution execution, Activation activation, Index count, const S* z, S* y) {
-  with_activation(activation, [&]<Activation A>() {
-    parallel_for(execution, count, 2048, [=](Index begin, Index end) {
+  parallel_for(execution, count, 2048, [=](Index begin, Index end) {
+    with_activation(activation, [=]<Activation A>() {
       for_tiles<S>(begin, end, [=]<class T>(auto i) { i.store(y + i, activate<A>(i.load(z + i))); });
     });
   });
@@ -98,20 +98,20 @@ void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& w
   require_shape(x, outputs_ > 0 ? std::min(x.rows(), linear_.size() / outputs_) : x.rows(), inputs_, "x");
   rows_ = x.rows();
   constexpr Index group = 64;  // rows whose outputs stay near
-  with_activation(activation_, [&]<Activation A>() {
-    parallel_for(execution, rows_, group, [&](Index begin, Index end) {
-      for (Index u = begin; u < end; u += group) {
-        const Index count = std::min(group, end - u);
-        S* z = linear_.data() + u * outputs_;
-        for (Index i = 0; i < count; ++i) std::copy_n(weights.bias.data(), outputs_, z + i * outputs_);
-        detail::multiply_block(x.middle_rows(u, count), weights.weight, MatrixView<S>(z, count, outputs_), true);
+  parallel_for(execution, rows_, group, [&](Index begin, Index end) {
+    for (Index u = begin; u < end; u += group) {
+      const Index count = std::min(group, end - u);
+      S* z = linear_.data() + u * outputs_;
+      for (Index i = 0; i < count; ++i) std::copy_n(weights.bias.data(), outputs_, z + i * outputs_);
+      detail::multiply_block(x.middle_rows(u, count), weights.weight, MatrixView<S>(z, count, outputs_), true);
+      with_activation(activation_, [&]<Activation A>() {
         if constexpr (A != Activation::identity) {
           S* y = output_.data() + u * outputs_;
           detail::for_tiles<S>(0, count * outputs_,
                                [&]<class T>(auto i) { i.store(y + i, activate<A>(i.load(z + i))); });
         }
-      }
-    });
+      });
+    }
   });
 }
 

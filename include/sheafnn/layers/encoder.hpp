@@ -73,10 +73,9 @@ class Encoder {
   }
   /// ELU of the products of dropout(X), which is drawn, and of X.
   ///
-  /// \param clean   not written where it is null
-  /// \param finish  called as finish(first node, past the last one) when their rows have been computed
-  template <class Finish>
-  void activate(Execution execution, const LinearWeights<const S>& weights, S* clean, const Finish& finish);
+  /// \param clean  not written where it is null
+  /// \param again  leave what forward() has computed from them
+  void activate(Execution execution, const LinearWeights<const S>& weights, S* clean, bool again = false);
   template <class T>
   [[nodiscard]] SHEAFNN_INLINE T activated(const T& value) const {
     return ending().forward(value);
@@ -120,9 +119,7 @@ Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const E
 }
 
 template <class S>
-template <class Finish>
-void Encoder<S>::activate(Execution execution, const LinearWeights<const S>& weights, S* clean,
-                          const Finish& finish) {
+void Encoder<S>::activate(Execution execution, const LinearWeights<const S>& weights, S* clean, bool again) {
   const Index width = options_.width;
   require_shapes(weights);
   const S* weight = weights.weight.data();
@@ -140,7 +137,10 @@ void Encoder<S>::activate(Execution execution, const LinearWeights<const S>& wei
       activate_row(u, activated_ + u * width);
       if (clean != nullptr) activate_row(u, clean + u * width);
     }
-    finish(begin, end);
+    if (again || output_is_activated_) return;
+    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(auto i) {
+      i.store(output_.data() + i, detail::dropped(i.load(activated_ + i), mask_.bits(), i, factor_));
+    });
   };
   const Index work_size = input_->work_size(width, clean != nullptr ? 2 : 1);
   if (work_.size() < work_size) work_.resize(work_size);
@@ -172,17 +172,12 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
   activated_ = in_memory_ ? memory : own_activated_.data();
   if (entries_dropped_) entries_.draw(execution, input_dropout);
   used_values_ = entries_dropped_ ? entries_.values.data() : input_->values();
-  activate(execution, weights, clean_apart ? clean_.data() : nullptr, [&](Index begin, Index end) {
-    if (output_is_activated_) return;
-    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(auto i) {
-      i.store(output_.data() + i, detail::dropped(i.load(activated_ + i), mask_.bits(), i, factor_));
-    });
-  });
+  activate(execution, weights, clean_apart ? clean_.data() : nullptr);
 }
 
 template <class S>
 void Encoder<S>::forward_again(Execution execution, const LinearWeights<const S>& weights) {
-  if (in_memory_) activate(execution, weights, nullptr, detail::LeaveRows());
+  if (in_memory_) activate(execution, weights, nullptr, true);
 }
 
 template <class S>

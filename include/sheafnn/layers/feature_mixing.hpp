@@ -114,19 +114,12 @@ class FeatureMixing {
       }
       return;
     }
-    const S* left = left_ ? weights.left.data() : nullptr;
-    S source[scratch_size], product[scratch_size], near[scratch_size];
+    S near[scratch_size];
     for (Index u = begin; u < end; u += group_) {
-      const Index nodes = std::min(group_, end - u), size = nodes * row;
+      const Index nodes = std::min(group_, end - u);
       prepare(u, nodes);
-      const S* in = dropped_rows(u * row, size, source);
       S* out = mixed != nullptr ? mixed + u * row : near;
-      if (right_) in = times_right(right_transposed_.data(), nodes, in, left != nullptr ? product : out);
-      if (left != nullptr) {
-        times_left(left, nodes, in, out);
-      } else if (!right_) {
-        std::copy_n(in, size, out);
-      }
+      mix_group(weights, u, nodes, out);
       finish(u, nodes, static_cast<const S*>(out));
     }
   }
@@ -176,6 +169,11 @@ class FeatureMixing {
   /// Values of one group of nodes, at most.
   static constexpr Index scratch_size = max_coordinates * max_channels;
 
+  /// The rows of Y of a group of nodes. Compiled once, and not for every `finish`; so is backward_group().
+  void mix_group(const DiffusionWeights<const S>& weights, Index first, Index nodes, S* out) const;
+  /// backward_rows() of a group of nodes. \param gains  of every element of the group, or null
+  void backward_group(const DiffusionWeights<const S>& weights, Index first, Index nodes, const S* gains,
+                      const S* y_bar, S* x_bar, S* partial) const;
   /// Elements [first, first + size) of dropout(X): x itself where nothing is dropped, else in `scratch`.
   [[nodiscard]] const S* dropped_rows(Index first, Index size, S* scratch) const;
 
@@ -316,35 +314,57 @@ template <class Rows>
   requires std::invocable<const Rows&, Index, Index, S*>
 void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, Index begin, Index end,
                                      const S* gain, const Rows& y_bar_rows, S* x_bar, S* partial) const {
-  const Index f = channels_, d = coordinates_, row = d * f;
+  S rows[scratch_size], gains[scratch_size];
+  if (gain != nullptr) spread_gain(gain, gains);
+  for (Index u = begin; u < end; u += group_) {
+    const Index nodes = std::min(group_, end - u);
+    backward_group(weights, u, nodes, gain != nullptr ? gains : nullptr, y_bar_rows(u, nodes, rows), x_bar,
+                   partial);
+  }
+}
+
+template <class S>
+SHEAFNN_NOINLINE void FeatureMixing<S>::mix_group(const DiffusionWeights<const S>& weights, Index first,
+                                                  Index nodes, S* out) const {
+  const Index row = coordinates_ * channels_, size = nodes * row;
+  S source[scratch_size], product[scratch_size];
+  const S* in = dropped_rows(first * row, size, source);
+  if (right_) in = times_right(right_transposed_.data(), nodes, in, left_ ? product : out);
+  if (left_) {
+    times_left(weights.left.data(), nodes, in, out);
+  } else if (!right_) {
+    std::copy_n(in, size, out);
+  }
+}
+
+template <class S>
+SHEAFNN_NOINLINE void FeatureMixing<S>::backward_group(const DiffusionWeights<const S>& weights, Index first,
+                                                       Index nodes, const S* gains, const S* y_bar, S* x_bar,
+                                                       S* partial) const {
+  const Index f = channels_, d = coordinates_, row = d * f, size = nodes * row;
   const S* left = left_ ? weights.left.data() : nullptr;
   const S* right = right_ ? weights.right.data() : nullptr;
-  S source[scratch_size], product[scratch_size], product_bar[scratch_size], rows[scratch_size];
-  S gains[scratch_size];
-  if (gain != nullptr) spread_gain(gain, gains);
+  S source[scratch_size], product[scratch_size], product_bar[scratch_size];
   S* left_bar = partial;
   S* right_bar = left_bar + (left != nullptr ? d * d : 0);
-  for (Index u = begin; u < end; u += group_) {
-    const Index nodes = std::min(group_, end - u), size = nodes * row;
-    const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
-    const S* bar = y_bar_rows(u, nodes, rows);  // becomes the derivative of dropout(X): Aᵀ Ȳ B
-    const S* mixed_bar = bar;                   // and this is the derivative of dropout(X) Bᵀ: Aᵀ Ȳ
-    if (left != nullptr) {
-      times_left_transposed(left, nodes, bar, product_bar);
-      mixed_bar = product_bar;
-    }
-    if (right != nullptr) {
-      const MatrixView<const S> mixed(mixed_bar, nodes * d, f);
-      detail::multiply_block(detail::transposed(mixed), {in, nodes * d, f}, MatrixView<S>(right_bar, f, f), true);
-      bar = times_right(right, nodes, bar, product);
-    }
-    if (left != nullptr) {
-      add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
-      times_left_transposed(left, nodes, bar, product_bar);
-      bar = product_bar;
-    }
-    add_to_input(u * row, size, gain != nullptr ? gains : nullptr, bar, x_bar);
+  const S* in = left != nullptr || right != nullptr ? dropped_rows(first * row, size, source) : nullptr;
+  const S* bar = y_bar;        // becomes the derivative of dropout(X): Aᵀ Ȳ B
+  const S* mixed_bar = y_bar;  // and this is the derivative of dropout(X) Bᵀ: Aᵀ Ȳ
+  if (left != nullptr) {
+    times_left_transposed(left, nodes, bar, product_bar);
+    mixed_bar = product_bar;
   }
+  if (right != nullptr) {
+    const MatrixView<const S> mixed(mixed_bar, nodes * d, f);
+    detail::multiply_block(detail::transposed(mixed), {in, nodes * d, f}, MatrixView<S>(right_bar, f, f), true);
+    bar = times_right(right, nodes, bar, product);
+  }
+  if (left != nullptr) {
+    add_coordinate_products(nodes, bar, in, left_bar);  // ⟨ȳ_i, x_j Bᵀ⟩ = ⟨ȳ_i B, x_j⟩
+    times_left_transposed(left, nodes, bar, product_bar);
+    bar = product_bar;
+  }
+  add_to_input(first * row, size, gains, bar, x_bar);
 }
 
 template <class S>

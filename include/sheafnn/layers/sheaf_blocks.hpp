@@ -241,11 +241,17 @@ class SheafBlocks {
   template <class Fill, class Use>
   void backward_from_blocks(Index block, const S* weight, Gradient& gradient, const Fill& fill,
                             const Use& use) const {
+    Map map[2], map_bar[2];
+    fill(block, map);
+    map_derivatives(block, weight, gradient, map, map_bar);
+    for (int side = 0; side < 2; ++side) use(block, side, map[side], map_bar[side]);
+  }
+  /// The derivatives of the maps of a block, and of its weights. Compiled once, and not for every `fill` and `use`.
+  SHEAFNN_NOINLINE void map_derivatives(Index block, const S* weight, Gradient& gradient, const Map (&map)[2],
+                                        Map (&map_bar)[2]) const {
     const S* const off_diagonal_bar = (has_derivatives_ ? transport_ : gradient.off_diagonal_bar).data();
     const S* const all_degree_bars = has_derivatives_ ? scalings_.degree_block(0) : gradient.degree_bar.data();
-    Map map[2];
-    fill(block, map);
-    Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
+    for (Map& bar : map_bar) bar = Map::Constant(P(S(0)));
     Transport<Family, P> q_bar;
     detail::load_rows<Sizes::transport>(off_diagonal_bar + block * W * Sizes::transport,
                                         blocks_->lane_count(block), q_bar.data());
@@ -265,7 +271,6 @@ class SheafBlocks {
         gram_backward<Family, P>(map[side], degree_bar, map_bar[side]);
       }
       if (!gradient.map_bar.empty()) map_bar[side] += load_map_bar(block, side, gradient);
-      use(block, side, map[side], map_bar[side]);
     }
     if (weight != nullptr) {
       S* out = gradient.weight_bar.data() + block * W;

@@ -87,11 +87,11 @@ struct ProductStrip {
   /// Rows [row, row + Rows) of C.
   template <int Rows>
   SHEAFNN_INLINE void rows(Index row) const {
-    // Two registers side by side share what is read of A.
+    // Two registers side by side share what is read of A. More than 8 rows are of one register.
     using T = Pack<S, 2 * register_bytes / static_cast<int>(sizeof(S))>;
     const Index columns = c.columns();
     Index first = 0;
-    if constexpr (Rows > 1) {
+    if constexpr (Rows > 1 && Rows <= 8) {
       for (; first + T::width <= columns; first += T::width) tile<Rows>(row, TileAt<T>(first));
       if (2 * (columns - first) > T::width) {
         tile<Rows>(row, TileAt<T, false>(first, columns - first));

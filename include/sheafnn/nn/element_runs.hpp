@@ -87,13 +87,13 @@ class ElementRuns {
 }
 /// The stored features of these nodes, in the stored features of the whole. Unchecked: sizes of the arguments.
 ///
-/// \param first_entry  index of the first one of every owned node \param row_size  row_size(u) is their number
-template <class RowSize>
+/// \param first_entry  index of the first one of every owned node \param input  a SparseInput of the nodes
+template <class Input>
 [[nodiscard]] std::shared_ptr<const ElementRuns> runs_of_entries(const PartNumbers& part,
                                                                  const std::vector<Index>& first_entry,
-                                                                 const RowSize& row_size) {
+                                                                 const Input& input) {
   const auto r = std::make_shared<ElementRuns>();
-  for (Index u = 0; u < part.own; ++u) r->add(first_entry[static_cast<std::size_t>(u)], row_size(u));
+  for (Index u = 0; u < part.own; ++u) r->add(first_entry[static_cast<std::size_t>(u)], input.row_size(u));
   return r;
 }
 
