@@ -82,6 +82,7 @@ def edge_array(
     """An m x 2 array of node numbers. ``edges`` is such an array, 2 x m with ``m > 2``, names, or a sparse n x n matrix."""
     if edges is None:
         return np.empty((0, 2), np.int64)
+    is_table = hasattr(edges, "columns")  # a data frame, whose rows are edges even if there are two
     edges = list(edges) if hasattr(edges, "__next__") else plain(edges)
     if scipy.sparse.issparse(edges):
         return adjacency_edges(edges, count, weights, argument)
@@ -95,7 +96,7 @@ def edge_array(
         array = np.asarray(edges, dtype=object)  # before NumPy makes texts of numbers
     if array.size == 0 and array.shape != ():
         return np.empty((0, 2), np.int64)
-    if array.ndim != 2 or 2 not in array.shape:
+    if array.ndim != 2 or 2 not in array.shape or (is_table and array.shape[1] != 2):
         raise ValueError(
             f"{argument}: shape {array.shape} is not allowed; expected m x 2 node numbers, or a sparse adjacency matrix"
         )

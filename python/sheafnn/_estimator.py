@@ -67,6 +67,8 @@ def option_texts(
     if more is not None and not isinstance(more, Mapping):
         raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
     for key, value in (more or {}).items():
+        if not isinstance(key, str):
+            raise TypeError(f"{name}: the key {key!r} is not allowed; expected the name of an option")
         if key in own:
             parameter = renamed.get(key, key)
             raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the estimator")

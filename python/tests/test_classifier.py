@@ -279,6 +279,8 @@ def test_options_with_an_effect_are_taken(karate):
 
 def test_bad_arguments_of_fit_are_named(graph):
     features, labels, edges, _ = split_arrays(graph)
+    with pytest.raises(TypeError, match="network: the key 1 is not allowed; expected the name of an option"):
+        SheafClassifier(network={1: 2}).fit(graph)
     with pytest.raises(ValueError, match="split: 77"):
         SheafClassifier().fit(graph, split=77)
     with pytest.raises(ValueError, match="a Dataset has its own"):

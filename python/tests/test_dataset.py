@@ -180,6 +180,10 @@ def test_files(tmp_path, graph):
             lambda: sheafnn.Dataset.from_pyg(types.SimpleNamespace(x=np.eye(3), edge_index=np.zeros((5, 2), int))),
             "edge_index: shape (5, 2)",
         ),
+        (
+            lambda: sheafnn.Dataset.from_numpy(pandas.DataFrame({"u": [0, 1], "v": [1, 2], "w": [1, 2]}), np.eye(3)),
+            "edges: shape (2, 3) is not allowed; expected m x 2 node numbers",
+        ),
         (lambda: sheafnn.karate_club().make_splits(1.5), "count: 1.5"),
         (lambda: sheafnn.karate_club().make_splits(0), "count: 0 is not allowed; must be between 1 and 1000"),
         (lambda: sheafnn.karate_club().make_splits(1, seed=-1), "seed: -1"),

@@ -652,6 +652,8 @@ def test_a_graph_in_the_place_of_edge_index():
     conv = SheafConv(4, 6)
     graph = Graph(e)
     assert (graph.num_nodes, graph.num_edges) == (7, 11)
+    with pytest.raises(ValueError, match="directed: 'no' is not allowed; must be True or False"):
+        Graph(edges(), directed="no")
     assert torch.equal(conv(x, graph), conv(x, e))
     assert torch.equal(conv(x, graph), conv(x, torch.cat([e, e[:, :3], torch.tensor([[2], [2]])], 1)))
     with pytest.raises(ValueError, match="8 rows are not allowed; the graph has 7 nodes"):

@@ -308,7 +308,7 @@ class Graph(Relations):
             num_nodes = data.node_count
         if sheaf is not None and isinstance(edge_index, torch.Tensor):
             edge_index = edge_index.clone()  # changes of the tensor would leave maps for other edges
-        built = self._take(edge_index, num_nodes, "directed" if directed else "graph")
+        built = self._take(edge_index, num_nodes, "directed" if _checks.flag("directed", directed) else "graph")
         self.num_edges = int(built.edge_count)
         self.edge_index = edge_index
         self._sheaf = () if sheaf is None else self._checked(built, sheaf, edge_weights, edge_labels)
