@@ -99,7 +99,8 @@ std::vector<std::string> read_class_names(const std::string& path, const sheafnn
   for (const std::int64_t byte : file.array("class_names").values<std::int64_t>())
     record += static_cast<char>(byte);
   const std::vector<Index> shape = file.array("probabilities").shape();
-  return shape.size() == 2 ? programs::parse_class_names(path, record, shape[1]) : std::vector<std::string>();
+  if (shape.size() != 2) return {};
+  return sheafnn::io::saved_class_names(path, {{"class_names", record}}, shape[1]);
 }
 
 void run(Settings& settings) {

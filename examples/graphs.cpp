@@ -242,11 +242,11 @@ void take_network(Settings& s, const sheafnn::io::TensorFile& file, const sheafn
   } else {
     sheafnn::require(!set.labels.empty(), "--load", s.load,
                      sheafnn::detail::concat("holds a network that classifies, and ", set.name, " has targets"));
-    const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
+    const auto names = sheafnn::io::saved_class_names(s.load, file.metadata, classes);
     sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
                      sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
   }
-  sheafnn::io::detail::naming_file(set.name, [&] { programs::check_columns(set, s.load, file.metadata); });
+  sheafnn::io::detail::naming_file(set.name, [&] { sheafnn::io::check_columns(set, s.load, file.metadata); });
   s.model = info.model == kind.bayesian ? "bsnn" : "nsd";
   s.maps = info.maps;
   s.stalk_dimension = info.stalk_dimension;

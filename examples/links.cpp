@@ -270,7 +270,7 @@ Loaded read_network(const std::string& path) {
 /// Predicts pairs with the network of a file. For candidates it sees all edges of the data. Otherwise the pairs are what its
 /// training predicted, and it sees the edges of its training. Samples of a posterior are other samples than the training's.
 void rank(const Settings& s, const sheafnn::Dataset& data, const Loaded& loaded) {
-  programs::check_columns(data, s.load, loaded.file.metadata);
+  sheafnn::io::check_columns(data, s.load, loaded.file.metadata);
   const bool own = s.candidates.empty();
   sheafnn::EdgeTargets split;
   if (own) {

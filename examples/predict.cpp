@@ -90,7 +90,7 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   renumber_types(loaded, edge_types, node_types);
   const programs::NodeData data = loaded;
   sheafnn::io::detail::naming_file(data.name,
-                                   [&] { programs::check_columns(data, s.model, checkpoint.metadata); });
+                                   [&] { sheafnn::io::check_columns(data, s.model, checkpoint.metadata); });
   const sheafnn::AnyTargetLoss loss = kind.unknown(data.node_count());
   std::vector<double> samples;  // of which the posterior's intervals and the mean are made
   std::vector<double> outputs_of_nodes =
@@ -168,7 +168,7 @@ void predict_folder(const Settings& s, const sheafnn::io::TensorFile& checkpoint
   labels.labels.assign(rows.labels().begin(), rows.labels().end());
   labels.class_count = rows.class_count();
   const std::vector<std::string> class_names =
-      programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
+      sheafnn::io::saved_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(labels, class_names, classes);
   const programs::PredictionCsv csv(labels.node_names, class_names);
   std::optional<sheafnn::io::detail::TemporaryFile> file;
@@ -262,13 +262,13 @@ void run(const CLI::App& app, Settings s) {
                    "the network was trained on classes, which have no intervals");
   programs::AnyDataset loaded = load(s, info.model, s.data);
   const std::vector<std::string> class_names =
-      programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
+      sheafnn::io::saved_class_names(s.model, checkpoint.metadata, classes);
   const sheafnn::Index known_classes = classes;
   std::visit([&](auto& whole) { programs::take_class_names(whole, class_names, known_classes); }, loaded);
   renumber_types(loaded, edge_types, node_types);
   const programs::NodeData data = loaded;
   sheafnn::io::detail::naming_file(data.name,
-                                   [&] { programs::check_columns(data, s.model, checkpoint.metadata); });
+                                   [&] { sheafnn::io::check_columns(data, s.model, checkpoint.metadata); });
   const bool bayesian = programs::is_bayesian(info.model);
   sheafnn::require(device < 0 || sheafnn::kind_of(info.model).batched, "--device", s.device,
                    sheafnn::detail::concat(info.model, " predicts on the CPU only"));

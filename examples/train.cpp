@@ -1,7 +1,9 @@
 /// \file
 /// Trains a Bayesian sheaf neural network, or another sheaf network, on the splits of a dataset, for classes of nodes or
 /// numbers on nodes. Prints a table. On request, writes a report, the models and checkpoints to resume from.
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -306,10 +308,31 @@ void print_graph(const sheafnn::HypergraphDataset& data) {
               data.graph.hyperedge_count(), data.graph.largest_size());
 }
 
+/// How many nodes have each of the named classes, so that a misspelt or rare class is seen.
+void print_labels(const programs::NodeData& data) {
+  if (data.class_names.empty()) return;
+  std::vector<sheafnn::Index> counts(data.class_names.size(), 0);
+  sheafnn::Index unknown = 0;
+  for (const std::int32_t label : data.labels) ++(label < 0 ? unknown : counts[static_cast<std::size_t>(label)]);
+  std::string text;
+  if (counts.size() <= 10) {
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      text += sheafnn::detail::concat(c > 0 ? ", " : "", counts[c], ' ',
+                                      sheafnn::io::detail::printable(data.class_names[c]));
+    }
+  } else {
+    const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    text = sheafnn::detail::concat(*least, " to ", *most, " nodes in each class");
+  }
+  if (unknown > 0) text += sheafnn::detail::concat(", ", unknown, " unknown");
+  std::printf("labels: %s\n", text.c_str());
+}
+
 void print_task(const TrainSettings& s, const programs::NodeData& data, std::optional<sheafnn::Preset> preset) {
   data.visit([](const auto& whole) { print_graph(whole); });
   if (data.target_names.empty()) {
     std::printf("%td features, %td classes\n", data.features.given_columns(), data.class_count);
+    print_labels(data);
   } else {
     std::printf("%td features, %s targets: %s\n", data.features.given_columns(), s.loss.c_str(),
                 programs::joined(data.target_names).c_str());
@@ -424,11 +447,13 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   // If nothing else is written, the table is the only result, so it must be printed.
   const bool writes = !s.report.empty() || task.keep().model || task.keep().prediction || task.folder != nullptr;
   programs::Predictions predictions(data);
+  std::vector<std::filesystem::path> models;
   const auto use = [&](std::size_t i, const Training& training) {
     if (!training.begun) return;
     results.add(task.runs[i], training);
     if (task.keep().prediction) predictions.add(task.runs[i], training);
     write_models(task, i, training);
+    if (!s.save.empty()) models.push_back(task.file_of(s.save, i));
     if (writes) {
       std::fflush(stdout);
     } else {
@@ -448,6 +473,10 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   const int signal = Interruption::signal();
   if (attempts.failed() && results.empty()) attempts.rethrow();
   results.print_summary();
+  if (models.size() > 1) {  // their names are not the name of --save
+    std::printf("%zu models: %s to %s\n", models.size(), models.front().string().c_str(),
+                models.back().string().c_str());
+  }
   const std::string error = attempts.message();
   if (task.keep().prediction) attempts.make([&] { predictions.write(s.predictions); });
   if (!s.report.empty()) {

@@ -29,6 +29,8 @@ train=("$bin/train" --dataset people --label trade --maps diagonal --stalk-dim 2
   > train.txt || fail "train"
 grep -q '^people: 120 nodes, .* 3 classes$' train.txt || fail "another summary: $(cat train.txt)"
 grep -q '^people: edge list: 1 self-loop dropped, 1 pair merged ' train.txt || fail "dropped pairs are not told"
+grep -qxF 'labels: 34 baker, 35 miller, "old", 34 smith, 17 unknown' train.txt || fail "labels are not counted: $(cat train.txt)"
+grep -qxF '2 models: people-0.safetensors to people-1.safetensors' train.txt || fail "models are not named: $(cat train.txt)"
 for split in 0 1; do
   [ -s people-$split.safetensors ] || fail "no model of split $split"
 done
@@ -88,6 +90,21 @@ grep -q '^others: 1 of 2 labels are of classes that the model does not know' wor
 grep -q '^others: 2 of 3 labels are of classes that the model does not know' words.txt \
   || fail "a class None: $(cat words.txt)"
 refuse 'missing-labels: a .* belongs to a --dataset of files' "$bin/train" --dataset karate --missing-labels a
+
+# Columns of texts: the message has the ways out, and an option leaves them out, for predictions too.
+mkdir crm
+awk '{print $0 (NR == 1 ? ",joined on,town" : ",2024-05-0" NR % 7 + 1 ",north")}' people/nodes.csv > crm/nodes.csv
+cp people/edges.csv crm
+crm=("$bin/train" --label trade --maps diagonal --stalk-dim 2 --channels 8 --epochs 3 --make-splits 60/20/20 --split-count 1)
+refuse "crm/nodes.csv:2: column 'joined on': '2024.*; features are numbers: .*--ignore-columns" "${crm[@]}" --dataset crm
+refuse "crm/nodes.csv:1: no column is called 'Town' \\(--ignore-columns" "${crm[@]}" --dataset crm --ignore-columns Town
+refuse 'ignore-columns: .* belongs to a --dataset of text files' "$bin/train" --dataset karate --ignore-columns town
+"${crm[@]}" --dataset crm --ignore-columns 'joined on,town' --save crm.safetensors | grep -v '^crm: ' > crm.txt || fail "--ignore-columns"
+"${crm[@]}" --dataset people --save without.safetensors | grep -v '^people: ' > without.txt || fail "train without columns"
+diff <(sed 's/ [0-9.]*$//' crm.txt) <(sed 's/ [0-9.]*$//' without.txt) || fail "columns that are not read change the training"
+"$bin/predict" --model crm.safetensors --dataset crm --label trade --ignore-columns 'joined on,town' --output crm.csv > /dev/null &&
+  "$bin/predict" --model without.safetensors --dataset people --label trade --output without.csv > /dev/null && cmp crm.csv without.csv ||
+  fail "predict --ignore-columns"
 
 # The same splits with the same seed, others with another.
 for seed in 0 1; do
@@ -296,7 +313,7 @@ refuse "target excludes --label|label excludes --target" "${few[@]}" --target vi
 refuse "coverage: 1 is not allowed" "${few[@]}" --target price --coverage 1
 refuse "target: price .*ordered classes are 2 to 100|target: 2 .*ordered classes are one column" "${few[@]}" --target price,visits --loss ordinal
 refuse "sheaf: out.npz .*leave out --target" "${few[@]}" --target price --sheaf out.npz
-refuse "karate: has no targets 'price'" "$bin/train" --dataset karate --target price --report out.json
+refuse "karate: has no targets 'price'" "$bin/train" --dataset karate --maps diagonal --stalk-dim 2 --target price --report out.json
 refuse "posterior-coverage: 0.5 .*trained on classes" "$bin/predict" --model people-0.safetensors --dataset renamed --posterior-coverage 0.5
 sed -i '3s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,many/' houses/nodes.csv
 refuse "houses/nodes.csv:3: column 'price': 'many' is not a finite number; targets are numbers" "${few[@]}" --target price

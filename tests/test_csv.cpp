@@ -6,15 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/graph/splits.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/datasets.hpp"
 #include "sheafnn/io/hypergraph.hpp"
+#include "sheafnn/io/saved_names.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 #include "temporary_folder.hpp"
 
@@ -300,12 +303,23 @@ TEST_CASE("text folder: matrices of edges and features, labels in a list") {
 
 TEST_CASE("text folder: bad nodes are named with line and column") {
   const std::string head = "name,label,x\n";
+  const std::string advice =
+      "; features are numbers: write a column of 0 and 1 for each text, or leave the column out "
+      "(--ignore-columns)";
   CHECK(message_of_nodes(head + "ada,a,1\n\nbob,b,inf\n") ==
         "nodes.csv:4: column 'x': 'inf' is not a finite number");
-  CHECK(message_of_nodes(head + "ada,a,+-1\n") == "nodes.csv:2: column 'x': '+-1' is not a finite number");
-  CHECK(message_of_nodes(head + "ada,a,1e400\n") == "nodes.csv:2: column 'x': '1e400' is not a finite number");
+  CHECK(message_of_nodes(head + "ada,a,+-1\n") ==
+        "nodes.csv:2: column 'x': '+-1' is not a finite number" + advice);
+  CHECK(message_of_nodes(head + "ada,a,1e400\n") ==
+        "nodes.csv:2: column 'x': '1e400' is not a finite number" + advice);
   CHECK(message_of_nodes(head + "ada,a,1e-400\nbob,b,1\neve,a,1\n\"c, d\",a,1\n") == "no error");
-  CHECK(message_of_nodes(head + "ada,a,ten\n") == "nodes.csv:2: column 'x': 'ten' is not a finite number");
+  CHECK(message_of_nodes(head + "ada,a,ten\n") ==
+        "nodes.csv:2: column 'x': 'ten' is not a finite number" + advice);
+  const std::string comma = "' is not a finite number; numbers have a decimal point, and no comma";
+  CHECK(message_of_nodes("name;label;x\nada;a;-1,5\n") == "nodes.csv:2: column 'x': '-1,5" + comma);
+  CHECK(message_of_nodes(head + "ada,a,\"1,170.5\"\n") == "nodes.csv:2: column 'x': '1,170.5" + comma);
+  CHECK(message_of_nodes(head + "ada,a,\"no, 1\"\n") ==
+        "nodes.csv:2: column 'x': 'no, 1' is not a finite number" + advice);
   CHECK(message_of_nodes("name,kind\nada,red\n") ==
         "nodes.csv:2: column 'kind': 'red' is not a finite number; no "
         "column is called 'label' (--label names the column of the labels)");
@@ -656,7 +670,65 @@ TEST_CASE("text folder: types of nodes as texts are no features, and the message
     }
   }
   CHECK(message_of_nodes("name,label,kind\nada,red,x\n") ==
-        "nodes.csv:2: column 'kind': 'x' is not a finite number");
+        "nodes.csv:2: column 'kind': 'x' is not a finite number; features are numbers: write a column of 0 and 1 "
+        "for each text, or leave the column out (--ignore-columns)");
+}
+
+TEST_CASE("names of classes and columns in metadata") {
+  const Dataset data =
+      io::load_text_folder(Folder("name,label,\"a, b\",c\nada,x,1,2\nbob,\"y\"\"\",3,4\n", "ada,bob\n").path());
+  std::map<std::string, std::string> metadata = io::names_of(data);
+  CHECK(metadata.size() == 2);
+  CHECK(io::saved_class_names("m", metadata, 2) == Strings{"x", "y\""});
+  CHECK(io::saved_names("m", metadata, "feature_names") == Strings{"a, b", "c"});
+  io::check_columns(data, "m", metadata);
+  Dataset other = data;
+  std::swap(other.feature_names[0], other.feature_names[1]);
+  CHECK_THROWS_WITH_AS(io::check_columns(other, "m", metadata),
+                       doctest::Contains("the same columns in another order"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::saved_class_names("m", metadata, 3)),
+                       "m: class_names has 2 names; there are 3 classes", std::runtime_error);
+  metadata["class_names"] = "";
+  CHECK_THROWS_WITH_AS(static_cast<void>(io::saved_class_names("m", metadata, 2)),
+                       "m: class_names has 0 names; there are 2 classes", std::runtime_error);
+  metadata["class_names"] = "\"x";
+  CHECK_THROWS_AS(static_cast<void>(io::saved_class_names("m", metadata, 2)), std::runtime_error);
+  // Data without names.
+  CHECK(io::names_of(karate_club()).empty());
+  CHECK(io::saved_class_names("m", {}, 2).empty());
+  io::check_columns(data, "m", {});
+}
+
+TEST_CASE("text folder: columns that are not read") {
+  const auto without = [](Strings columns) { return io::TextOptions{.ignored_columns = std::move(columns)}; };
+  const std::string nodes =
+      "name,joined on,label,age,is_test,type\nada,2024-05-01,red,1,no,person\nbob,,blue,2,yes,\n";
+  const Folder folder(nodes, "ada,bob\n");
+  CHECK(message_of(folder).starts_with("nodes.csv:1: column 'is_test' looks like a part of a split"));
+  CHECK(message_of(folder, without({"is_test", "type"}))
+            .starts_with("nodes.csv:2: column 'joined on': '2024-05-01'"));
+  const Dataset data = io::load_text_folder(folder.path(), without({"type", "joined on", "is_test"}));
+  CHECK(data.feature_names == Strings{"age"});
+  CHECK(dense(data.features) == std::vector<double>{1, 2});
+  CHECK(data.class_names == Strings{"blue", "red"});
+  CHECK(data.node_names == Strings{"ada", "bob"});
+  CHECK(data.splits.empty());
+  // Whatever the column would have been.
+  io::TextOptions typed = without({"joined on", "is_test", "type"});
+  typed.node_types = true;
+  CHECK(message_of(folder, typed) == "nodes.csv: has no column 'type', which tells the types of nodes");
+  CHECK(message_of(Folder(), without({"label"})) ==
+        "nodes.csv: has no label column 'label'; --label names another");
+  CHECK(io::load_text_folder(Folder().path(), without({"split"})).splits.empty());
+  CHECK(message_of(Folder(), without({"Age"})) ==
+        "nodes.csv:1: no column is called 'Age' (--ignore-columns names the columns that are not read)");
+  CHECK(message_of(Folder(), without({"name"})) ==
+        "nodes.csv:1: column 'name' is the first column, which holds the names of the nodes");
+  io::TextOptions unnamed = without({"age"});
+  unnamed.identity_features = true;
+  test::TemporaryFolder list;
+  list.write("edges.csv", "ada,bob\n");
+  CHECK(message_of(list, unnamed) == " has no nodes.csv (or .tsv), and so no column 'age' (--ignore-columns)");
 }
 
 TEST_CASE("text folder: carriage returns inside lines, and names in messages") {

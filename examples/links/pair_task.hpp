@@ -85,7 +85,7 @@ struct PairTask {
       r.kind.emplace(file, notes, 1);
       return r;
     }
-    r.class_names = programs::checkpoint_record(file, notes, "class_names");
+    r.class_names = sheafnn::io::saved_names(file, notes, "class_names");
     if (r.class_names.size() < 2) sheafnn::io::detail::fail(file, "class_names has fewer than 2 names");
     return r;
   }

@@ -1,5 +1,5 @@
 /// \file
-/// Names of classes and of features in the metadata of a checkpoint, as one comma-separated record.
+/// What programs store in a checkpoint about its training, and classes numbered as a trained model does.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <sheafnn/graph/dataset.hpp>
-#include <sheafnn/io/csv.hpp>
+#include <sheafnn/io/saved_names.hpp>
 #include <string>
 #include <vector>
 
@@ -28,62 +28,8 @@ namespace programs {
 template <class Data>
 [[nodiscard]] std::map<std::string, std::string> checkpoint_notes(const Data& data, sheafnn::Index best_epoch) {
   std::map<std::string, std::string> notes = checkpoint_notes(data.name, best_epoch);
-  if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
-  if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
+  notes.merge(sheafnn::io::names_of(data));
   return notes;
-}
-
-/// Class names from one CSV record.
-///
-/// \param file  where it is from
-/// \throws std::runtime_error  naming the file: a damaged record, or not `class_count` names
-[[nodiscard]] inline std::vector<std::string> parse_class_names(const std::string& file, const std::string& text,
-                                                                sheafnn::Index class_count) {
-  sheafnn::io::CsvReader record(file + ": class_names", {text.begin(), text.end()}, ',');
-  const auto count = record.next() ? static_cast<sheafnn::Index>(record.fields().size()) : 0;
-  if (count != class_count) {
-    sheafnn::io::detail::fail(file, "class_names has ", count, " names; there are ", class_count, " classes");
-  }
-  return record.fields();
-}
-
-/// The names of a checkpoint's classes; empty if it has no names.
-[[nodiscard]] inline std::vector<std::string> checkpoint_class_names(
-    const std::string& file, const std::map<std::string, std::string>& notes, sheafnn::Index class_count) {
-  const auto found = notes.find("class_names");
-  return found == notes.end() ? std::vector<std::string>() : parse_class_names(file, found->second, class_count);
-}
-
-/// The texts of a CSV record in a checkpoint's metadata; empty if there is no such entry.
-///
-/// \throws std::runtime_error  naming the file and the key: a damaged record
-[[nodiscard]] inline std::vector<std::string> checkpoint_record(const std::string& file,
-                                                                const std::map<std::string, std::string>& notes,
-                                                                const std::string& key) {
-  const auto found = notes.find(key);
-  if (found == notes.end()) return {};
-  sheafnn::io::CsvReader record(file + ": " + key, {found->second.begin(), found->second.end()}, ',');
-  return record.next() ? record.fields() : std::vector<std::string>();
-}
-/// The names of the features of a checkpoint's training; empty if it has no names.
-///
-/// \throws as checkpoint_record()
-[[nodiscard]] inline std::vector<std::string> checkpoint_feature_names(
-    const std::string& file, const std::map<std::string, std::string>& notes) {
-  return checkpoint_record(file, notes, "feature_names");
-}
-
-/// Checks by their names that a dataset has the feature columns, of nodes and of edges, that a checkpoint was trained with.
-///
-/// \tparam Data  a NodeDataset, or a GraphSet
-/// \throws as checkpoint_record() and check_feature_names()
-template <class Data>
-void check_columns(const Data& data, const std::string& file, const std::map<std::string, std::string>& notes) {
-  sheafnn::check_feature_names(data.feature_names, checkpoint_feature_names(file, notes));
-  if constexpr (requires { data.edge_feature_names; }) {
-    sheafnn::check_feature_names(data.edge_feature_names, checkpoint_record(file, notes, "edge_feature_names"),
-                                 "edge feature column");
-  }
 }
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.

@@ -159,6 +159,10 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       "(default: NA, None and the like are refused)");
   const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
   text->add_option("--label", data.text.label, "name of the column with the labels")->capture_default_str();
+  text->add_option_function<std::string>(
+      "--ignore-columns",
+      [&data](const std::string& names) { data.text.ignored_columns = parse_words("--ignore-columns", names); },
+      "comma-separated names of columns of nodes.csv that are not read, such as texts and dates");
   text->add_flag("--identity-features", data.text.identity_features,
                  "use one-hot node numbers as features, instead of the files' features (default: off)");
   const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");

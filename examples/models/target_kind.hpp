@@ -106,7 +106,7 @@ class TargetKind {
     if (loss_ == sheafnn::TargetLoss::ordinal) {
       classes_ = classes_of(file, notes, static_cast<std::size_t>(outputs) + 1);
     }
-    names_ = checkpoint_record(file, notes, "target_names");
+    names_ = sheafnn::io::saved_names(file, notes, "target_names");
     if (names_.empty()) {
       for (std::size_t c = 0; c < count; ++c) names_.push_back("target_" + std::to_string(c));
     }

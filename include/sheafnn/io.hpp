@@ -16,6 +16,7 @@
 #include "sheafnn/io/ogb.hpp"
 #include "sheafnn/io/ogb_folder.hpp"
 #include "sheafnn/io/safetensors.hpp"
+#include "sheafnn/io/saved_names.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
 #include "sheafnn/io/sheaf_use_text.hpp"
 #include "sheafnn/io/text_dataset.hpp"

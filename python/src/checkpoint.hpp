@@ -25,17 +25,17 @@ class Checkpoint {
   [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
   /// Empty where the file has no names.
   [[nodiscard]] std::vector<std::string> feature_names() const {
-    return programs::checkpoint_feature_names(path_.string(), file_.metadata);
+    return sheafnn::io::saved_names(path_.string(), file_.metadata, "feature_names");
   }
   /// \param data  a dataset, or a set of graphs
   /// \throws std::invalid_argument  data with other feature columns
   template <class Data>
   void check_columns(const Data& data) const {
-    programs::check_columns(data, path_.string(), file_.metadata);
+    sheafnn::io::check_columns(data, path_.string(), file_.metadata);
   }
   /// Empty where the file has no names. \throws std::runtime_error  another number of names
   [[nodiscard]] std::vector<std::string> class_names_of(sheafnn::Index classes) const {
-    return programs::checkpoint_class_names(path_.string(), file_.metadata, classes);
+    return sheafnn::io::saved_class_names(path_.string(), file_.metadata, classes);
   }
 
  private:

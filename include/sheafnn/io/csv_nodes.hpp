@@ -84,17 +84,19 @@ struct TableRules {
   MissingLabels missing = {};             ///< texts that are unknown labels
   std::vector<std::string> texts = {};    ///< columns whose fields are kept: NodeTable::texts
   std::vector<std::string> targets = {};  ///< columns of numbers to learn: NodeTable::targets
+  std::vector<std::string> ignored = {};  ///< columns that are not read
   bool needs_targets = true;              ///< whether all of them have to be there
   TypeColumn types = TypeColumn::other;   ///< what becomes of a column of types
   std::string_view row = "node";          ///< what messages call a row
   bool numbered = false;  ///< a first column called as texts[0] holds these texts; rows have no names then
   /// Where sets belong, for messages.
   std::string_view sets = "a column called split (or split_0, split_1, ...) holds train, validation or test";
+  std::string_view text_advice = "";  ///< what messages say of a feature that is a text
 };
 
 /// What the columns of a node table mean.
 struct NodeColumns {
-  enum class Role { name, label, split, feature, text, type, target };
+  enum class Role { name, label, split, feature, text, type, target, ignored };
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
@@ -112,15 +114,17 @@ struct NodeColumns {
       return std::find(list.begin(), list.end(), name) != list.end();
     };
     const auto is_text = [&](const std::string& name) { return is_in(rules.texts, name); };
+    const auto is_ignored = [&](const std::string& name) { return is_in(rules.ignored, name); };
     const auto is_type = [&](const std::string& name) {
-      return rules.types == TypeColumn::types && is_type_column(name) && name != label &&
+      return rules.types == TypeColumn::types && is_type_column(name) && name != label && !is_ignored(name) &&
              !is_in(rules.targets, name);
     };
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();
     const bool numbered = rules.numbered && names.front() == rules.texts.front();
-    if (!numbered && ((!label.empty() && names.front() == label) || is_text(names.front()) ||
-                      is_type(names.front()) || is_in(rules.targets, names.front()))) {
+    if (!numbered &&
+        ((!label.empty() && names.front() == label) || is_text(names.front()) || is_type(names.front()) ||
+         is_in(rules.targets, names.front()) || is_ignored(names.front()))) {
       fail(header.where(), "column '", printable(names.front()),
            "' is the first column, which holds the names of the ", rules.row, "s");
     }
@@ -136,6 +140,7 @@ struct NodeColumns {
         refuse_second_types(header.where(), names[static_cast<std::size_t>(types - roles.begin())], names[k]);
       }
       roles.push_back(k == 0 && !numbered              ? Role::name
+                      : is_ignored(names[k])           ? Role::ignored
                       : is_text(names[k])              ? Role::text
                       : is_type(names[k])              ? Role::type
                       : is_in(rules.targets, names[k]) ? Role::target
@@ -145,11 +150,14 @@ struct NodeColumns {
       if (roles.back() == Role::feature) refuse_set(header, names[k], rules);
       labelled = labelled || roles.back() == Role::label;
     }
-    for (const std::string& target : rules.targets) {
-      if (!rules.needs_targets || is_in(names, target)) continue;
-      fail(header.where(), "no column is called '", printable(target),
-           "' (--target names the columns of targets)");
-    }
+    const auto require_columns = [&](const std::vector<std::string>& wanted, std::string_view option) {
+      for (const std::string& name : wanted) {
+        if (!is_in(names, name))
+          fail(header.where(), "no column is called '", printable(name), "' (", option, ")");
+      }
+    };
+    if (rules.needs_targets) require_columns(rules.targets, "--target names the columns of targets");
+    require_columns(rules.ignored, "--ignore-columns names the columns that are not read");
   }
 };
 
@@ -271,6 +279,8 @@ class NodeTableReader {
         case Role::type:
           table_.types.push_back(fields[k]);
           break;
+        case Role::ignored:
+          break;
         case Role::target:
           table_.targets[first_target + place_of(rules_.targets, k)] = target_of(fields[k], k);
           break;
@@ -292,7 +302,13 @@ class NodeTableReader {
   [[nodiscard]] std::size_t place_of(const std::vector<std::string>& list, std::size_t column) const {
     return static_cast<std::size_t>(std::find(list.begin(), list.end(), columns_.names[column]) - list.begin());
   }
-  /// A finite number, or NaN where it is missing. \param hint  the end of the message
+  /// Whether a text would be a number without its commas.
+  [[nodiscard]] static bool has_decimal_comma(const std::string& text) {
+    std::string without = text;
+    double value = 0;
+    return std::erase(without, ',') > 0 && parse_number(without, value);
+  }
+  /// A finite number, or NaN where it is missing. \param hint  the end of the message about a text that is no number
   template <class Hint>
   [[nodiscard]] double number_of(const std::string& text, std::size_t column, const Hint& hint) const {
     double value = 0;
@@ -301,7 +317,10 @@ class NodeTableReader {
       return std::numeric_limits<double>::quiet_NaN();
     }
     if (!is_number || std::isinf(value)) {
-      fail(where(column), "'", printable(text), "' is not a finite number", hint());
+      fail(where(column), "'", printable(text), "' is not a finite number",
+           is_number                 ? std::string()
+           : has_decimal_comma(text) ? std::string("; numbers have a decimal point, and no comma")
+                                     : hint());
     }
     return value;
   }
@@ -311,7 +330,7 @@ class NodeTableReader {
     if (rules_.missing && std::any_of(rules_.missing->begin(), rules_.missing->end(), is_word)) {
       return std::numeric_limits<double>::quiet_NaN();
     }
-    return number_of(text, column, [] { return "; targets are numbers, empty where unknown"; });
+    return number_of(text, column, [] { return std::string("; targets are numbers, empty where unknown"); });
   }
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     const auto hint = [&]() -> std::string {
@@ -319,7 +338,7 @@ class NodeTableReader {
         return "; with --stalks the program train reads the column as types of nodes, as Python does with "
                "node_types=True; otherwise leave it out";
       }
-      if (columns_.labelled || rules_.label.empty()) return "";
+      if (columns_.labelled || rules_.label.empty()) return std::string(rules_.text_advice);
       return "; no column is called '" + printable(rules_.label) + "' (--label names the column of the labels)";
     };
     const double value = number_of(text, column, hint);

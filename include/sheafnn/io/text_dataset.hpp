@@ -86,6 +86,7 @@ struct TextOptions {
   bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
+  std::vector<std::string> ignored_columns = {};  ///< columns of the node table that are not read
   /// Column of the edge list, or key of an .npz file, with labels or else targets of edges: Dataset::edge_labels,
   /// Dataset::edge_targets. Among labels −1 is a class. Both are empty where there is no such column.
   std::string edge_labels = {}, edge_target = {};
@@ -146,10 +147,14 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
     TableRules rules{.label = options.label,
                      .missing = options.missing_labels,
                      .targets = options.targets,
+                     .ignored = options.ignored_columns,
                      .needs_targets = use != DatasetUse::prediction,
                      .types = !has_types           ? TypeColumn::other
                               : options.node_types ? TypeColumn::types
-                                                   : TypeColumn::feature};
+                                                   : TypeColumn::feature,
+                     .text_advice =
+                         "; features are numbers: write a column of 0 and 1 for each text, or leave the "
+                         "column out (--ignore-columns)"};
     return NodeTableReader(csv, std::move(rules)).read();
   }
   NodeTable table;
@@ -283,6 +288,10 @@ template <class GraphType, class ReadGraph>
   NodeDataset<GraphType> r = naming_file(where, [&] {
     NodeDataset<GraphType> data;
     NodeTable table;
+    if (!options.ignored_columns.empty() && (files.nodes.empty() || files.nodes.extension() == ".txt")) {
+      fail(where, "has no nodes.csv (or .tsv), and so no column '", printable(options.ignored_columns.front()),
+           "' (--ignore-columns)");
+    }
     if (!files.nodes.empty()) {
       table = read_nodes(files.nodes, options, use, std::is_same_v<GraphType, Graph>);
     }
