@@ -39,7 +39,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(std::in_place, model, graph, nullptr, features, execution) {}
-  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // a temporary would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
   /// A network on directed arcs, whatever the options say. The operators sum over the arcs that leave a node, and the
   /// learners over the arcs that enter it.

@@ -130,8 +130,7 @@ struct CooperativeParts : PassState<CooperativeModel<D, Bayesian, S>, Cooperativ
     return of.first(std::min(of.count(), of.lower_bound(graph.own_node_count())));
   }
 
-  /// Zeros the derivatives that backward passes add to. The encoders' weights are left out, because they overwrite
-  /// their derivatives.
+  /// Zeros the derivatives that backward passes add to. They overwrite the derivatives of the encoders' weights.
   void clear_gradient() {
     const CooperativeWeights<ParameterSlot>& layout = model.layout();
     clear_but(model.parameters(), {layout.encoder.weight, layout.learner_encoder.weight}, gradient);

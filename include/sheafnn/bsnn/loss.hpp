@@ -3,7 +3,7 @@
 /// are in losses.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of a
-/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known.
+/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known. Source: math: "Loss" (3.35).
 #pragma once
 
 #include <algorithm>
@@ -263,7 +263,7 @@ class EntryLoss {
  protected:
   explicit EntryLoss(const MatrixView<const T>& targets) : targets_(targets) {}
 
-  /// The mean of loss(y, u, c) over the known numbers of the nodes, and R².
+  /// The mean of loss(y, u, c) over the known targets of the nodes, and R².
   template <class LossOfEntry>
   [[nodiscard]] Score mean_score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes,
                                  const LossOfEntry& loss) const {

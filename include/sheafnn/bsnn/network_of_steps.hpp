@@ -49,7 +49,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
  public:
   using typename Passes::Model, typename Passes::S;
 
-  /// Allocates most buffers. Passes allocate others when they first need them.
+  /// Allocates most buffers; a pass allocates the others when it first needs them.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes

@@ -167,7 +167,7 @@ class Network<PooledModel<NodeModel>> {
     seen_.features = detail::plan_of(model.options(), graph, features).apply(features);
     nodes_ = NodeSelection(Index{0});
   }
-  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // a temporary would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
   [[nodiscard]] const Model& model() const noexcept { return model_; }
@@ -181,7 +181,7 @@ class Network<PooledModel<NodeModel>> {
     return detail::NetworkParts<NodeModel>::is_sampled ||
            layers::draws(setting.form, setting.attention, setting.directed);
   }
-  /// The number of samples to draw: `samples`, or 1 if nothing is random. Takes any number.
+  /// The number of samples to draw: `requested`, or 1 if nothing is random. Takes any number.
   [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }
   /// Graphs of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return nodes_; }
