@@ -482,7 +482,8 @@ TEST_CASE("a training on several ranks that computes layers again has the same b
   using Deterministic = sheafnn::AnyNsd<SpecialOrthogonal<3>, double>;
   check.operator()<Bayesian>([](sheafnn::ModelOptions&) {});
   check.operator()<Deterministic>([](sheafnn::ModelOptions&) {});
-  check.operator()<Deterministic>([](sheafnn::ModelOptions& of) { of.residual.form = sheafnn::ResidualForm::initial; });
+  check.operator()<Deterministic>(
+      [](sheafnn::ModelOptions& of) { of.residual.form = sheafnn::ResidualForm::initial; });
   check.operator()<Deterministic>(
       [](sheafnn::ModelOptions& of) { of.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4}; });
   for (const sheafnn::LayerForm form : {sheafnn::LayerForm::wave, sheafnn::LayerForm::attention,
