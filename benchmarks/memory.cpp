@@ -68,7 +68,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers, Inde
   const sheafnn::layers::LayerSegments segments(layers, recompute);
   const bool whole = segments.whole();
   const double sheaves = static_cast<double>(segments.length), learners = bayesian ? 1 : sheaves,
-               inputs = static_cast<double>(layers + segments.length - 1) / sheaves,  // that stay, one of a segment
+               inputs = std::ceil(static_cast<double>(layers) / sheaves),  // of segments
                dropped = whole ? sheaves - 1 : sheaves;  // inputs of learners; the first layer's has no dropout
   const double outputs = static_cast<double>(learner.outputs()), weights = learner.edge_weights ? 1 : 0;
   double parameters = 0, parameters_bar = 0;
@@ -93,7 +93,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers, Inde
       number * std::max(elsewhere(grams), elsewhere(raw_bar)),
       number * (sheaves * (transport + (2 * Sizes::gram + Sizes::eigen) * node) + 2 * Sizes::gram * node +
                 (weights > 0 ? 0 : 1)),
-      number * (2 * sheaves - 1 + std::floor(inputs)) * row,
+      number * (2 * sheaves - 1 + inputs) * row,
       number * 3 * row,
       bayesian ? 0 : number * dropped * row,
       (entries + (static_cast<double>(layers) + 1 + (bayesian ? 0 : dropped)) * row) / 8,
@@ -102,15 +102,14 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers, Inde
   const double before = benchmarks::heap_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
   const std::vector<std::int32_t>& nodes = data.splits[0].train;
-  static_cast<void>(
-      sheafnn::elbo(network,
-                    {.training = true,
-                     .overwrites = true,
-                     .recompute_layers = recompute,
-                     .input_dropout = 0.5,
-                     .dropout = 0.3,
-                     .nodes = nodes},
-                    sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
+  static_cast<void>(sheafnn::elbo(network,
+                                  {.training = true,
+                                   .overwrites = true,
+                                   .recompute_layers = recompute,
+                                   .input_dropout = 0.5,
+                                   .dropout = 0.3,
+                                   .nodes = nodes},
+                                  sheafnn::Classification(data.labels), nodes, {.kl_weight = 0.5}));
   r.measured = (benchmarks::heap_bytes() - before) / edges;
   return r;
 }

@@ -164,15 +164,14 @@ long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrite
   const sheafnn::Classification loss(data.labels);
   const long before = heap::live_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, 1);
-  static_cast<void>(sheafnn::elbo(
-      network,
-      {.training = true,
-       .overwrites = overwrites,
-       .recompute_layers = recompute,
-       .input_dropout = 0.5,
-       .dropout = 0.3,
-       .nodes = nodes},
-      loss, nodes, {}));
+  static_cast<void>(sheafnn::elbo(network,
+                                  {.training = true,
+                                   .overwrites = overwrites,
+                                   .recompute_layers = recompute,
+                                   .input_dropout = 0.5,
+                                   .dropout = 0.3,
+                                   .nodes = nodes},
+                                  loss, nodes, {}));
   return heap::live_bytes() - before;
 }
 #endif

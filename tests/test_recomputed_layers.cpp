@@ -55,16 +55,16 @@ template <class Model>
 Numbers results(Network<Model>& network, std::uint32_t epoch, Index recompute) {
   const std::vector<std::int32_t>& nodes = task().splits[0].train;
   Numbers r;
-  const sheafnn::Elbo elbo = sheafnn::elbo(network,
-                                           {.epoch = epoch,
-                                            .training = true,
-                                            .overwrites = true,
-                                            .recompute_layers = recompute,
-                                            .input_dropout = 0.4,
-                                            .dropout = 0.3,
-                                            .nodes = nodes},
-                                           sheafnn::Classification(task().labels), nodes,
-                                           {.kl_weight = 0.5, .samples = 2});
+  const sheafnn::Elbo elbo =
+      sheafnn::elbo(network,
+                    {.epoch = epoch,
+                     .training = true,
+                     .overwrites = true,
+                     .recompute_layers = recompute,
+                     .input_dropout = 0.4,
+                     .dropout = 0.3,
+                     .nodes = nodes},
+                    sheafnn::Classification(task().labels), nodes, {.kl_weight = 0.5, .samples = 2});
   r.push_back(static_cast<float>(elbo.loss));
   r.push_back(static_cast<float>(elbo.kl));
   add(network.gradient(), r);
@@ -104,8 +104,9 @@ template <class Family, class S>
 using OddWave = sheafnn::LayerWhere<sheafnn::layers::WaveLayer<Family, S>,
                                     [](const sheafnn::layers::LayerSetting& of) { return of.number % 2 == 1; }>;
 template <class Family, class S>
-using EvenDiffusion = sheafnn::LayerWhere<sheafnn::layers::DiffusionLayer<Family, S>,
-                                          [](const sheafnn::layers::LayerSetting& of) { return of.number % 2 == 0; }>;
+using EvenDiffusion =
+    sheafnn::LayerWhere<sheafnn::layers::DiffusionLayer<Family, S>,
+                        [](const sheafnn::layers::LayerSetting& of) { return of.number % 2 == 0; }>;
 
 }  // namespace
 
@@ -135,12 +136,14 @@ TEST_CASE("layers that are computed again have the same bits: diffusion") {
 }
 TEST_CASE("layers that are computed again have the same bits: filters and initial residuals") {
   for (const Index degree : {2, 5}) {
-    check_both([&](ModelOptions& of) { of.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = degree}; });
+    check_both(
+        [&](ModelOptions& of) { of.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = degree}; });
   }
   check_both([](ModelOptions& of) { of.residual.form = sheafnn::ResidualForm::initial; });
 }
 TEST_CASE("layers that are computed again have the same bits: other forms") {
-  for (const LayerForm form : {LayerForm::wave, LayerForm::convolution, LayerForm::copresheaf, LayerForm::directed}) {
+  for (const LayerForm form :
+       {LayerForm::wave, LayerForm::convolution, LayerForm::copresheaf, LayerForm::directed}) {
     CAPTURE(to_string(form));
     check_both([&](ModelOptions& of) {
       of.layer = form;
@@ -209,7 +212,8 @@ TEST_CASE("what networks that compute layers again refuse") {
   const sheafnn::batch::Training<Nsd> training[] = {{&trained, &task().splits[0], {.recompute_layers = 2}}};
   CHECK(message_of([&] {
           sheafnn::batch::HostExecutor executor;
-          const sheafnn::batch::BatchTrainer<sheafnn::batch::HostExecutor, Nsd> trainer(executor, task(), training);
+          const sheafnn::batch::BatchTrainer<sheafnn::batch::HostExecutor, Nsd> trainer(executor, task(),
+                                                                                        training);
         }) == "trainings[0].recompute_layers: 2 is not allowed; the batch engine keeps all layers");
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <set>
 #include <sstream>
@@ -460,6 +461,39 @@ TEST_CASE("a training that stops on a metric of classes is that of one process")
                        doctest::Contains(
                            "stop_on: roc-auc is not allowed; the validation nodes are all of one class"),
                        std::invalid_argument);
+}
+
+TEST_CASE("a training on several ranks that computes layers again has the same bits") {
+  sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 3));
+  const auto check = [&]<class Model>(const std::function<void(sheafnn::ModelOptions&)>& change) {
+    sheafnn::ModelOptions architecture{.features = 20, .channels = 3, .layers = 5, .classes = 3};
+    change(architecture);
+    const auto trained = [&](Index recompute) {
+      Model model(architecture, 2);
+      static_cast<void>(
+          mpi::train(model, part, data.splits[0], {.epochs = 3, .recompute_layers = recompute, .seed = 4}));
+      const auto values = model.parameters().values().view();
+      return std::vector<double>(values.begin(), values.end());
+    };
+    CHECK(everywhere(trained(2) == trained(0)));
+  };
+  using Bayesian = sheafnn::AnyBsnn<GeneralLinear<2>, double>;
+  using Deterministic = sheafnn::AnyNsd<SpecialOrthogonal<3>, double>;
+  check.operator()<Bayesian>([](sheafnn::ModelOptions&) {});
+  check.operator()<Deterministic>([](sheafnn::ModelOptions&) {});
+  check.operator()<Deterministic>(
+      [](sheafnn::ModelOptions& of) { of.residual.form = sheafnn::ResidualForm::initial; });
+  check.operator()<Deterministic>(
+      [](sheafnn::ModelOptions& of) { of.filter = {.basis = sheafnn::PolynomialBasis::legendre, .degree = 4}; });
+  for (const sheafnn::LayerForm form : {sheafnn::LayerForm::wave, sheafnn::LayerForm::attention,
+                                        sheafnn::LayerForm::copresheaf, sheafnn::LayerForm::directed}) {
+    CAPTURE(to_string(form));
+    check.operator()<Deterministic>([&](sheafnn::ModelOptions& of) {
+      of.layer = form;
+      of.attention.normalised = of.attention.transported = true;
+    });
+  }
 }
 
 TEST_CASE("a training of cooperative networks is that of one process") {

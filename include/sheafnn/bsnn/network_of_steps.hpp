@@ -67,7 +67,8 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   ///
   /// \param layer_count  l, 0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
-  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
+  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before; an inner layer of a pass that computes
+  ///                                layers again
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
     return steps_.features_after(layer_count);

@@ -206,7 +206,7 @@ class NetworkPasses {
     require_between("layer_count", layer_count, 0, layers);
     if (layer_count == 0) return;
     check_drawn("features_after");
-    if (steps_.pass.recompute_layers > 0 && layer_count < layers) {
+    if (layer_count < layers && steps_.pass.recompute_layers > 0 && steps_.pass.recompute_layers < layers) {
       throw std::logic_error("features_after() of inner layers needs a pass with recompute_layers = 0");
     }
   }

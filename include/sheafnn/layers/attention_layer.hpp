@@ -70,7 +70,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
   AttentionLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   AttentionLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
-  /// Without what scores keep.
+  /// Without what scores keep. Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     Base::list_memory(list);
     dropping_.list_memory(list);

@@ -54,6 +54,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   CopresheafLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   CopresheafLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     Base::list_memory(list);
     dropping_.list_memory(list);

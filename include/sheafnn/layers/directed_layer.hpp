@@ -62,6 +62,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   DirectedLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
   DirectedLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     Base::list_memory(list);
     dropping_.list_memory(list);

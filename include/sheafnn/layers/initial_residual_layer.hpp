@@ -52,6 +52,7 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   InitialResidualLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions&, double, double) = delete;
   InitialResidualLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions&, double, double) = delete;
 
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     Base::list_memory(list);
     dropping_.list_memory(list);

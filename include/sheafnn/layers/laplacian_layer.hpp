@@ -100,6 +100,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   [[nodiscard]] FeatureView<S> output_place() noexcept override {
     return {output_.data(), graph_->node_count(), diffusion_->coordinates, diffusion_->channels};
   }
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     Base::list_memory(list);
     mixing_.list_memory(list);

@@ -172,6 +172,7 @@ class WeightedLayer : public Layer<Family, S> {
   [[nodiscard]] FeatureView<const S> output() const noexcept final {
     return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
   }
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override { list.push_back(&output_); }
   void declare(ParameterList<const S>& list) final { weights_.declare(list, setting_); }
   void declare(ParameterList<S>& list) final { weights_bar_.declare(list, setting_); }

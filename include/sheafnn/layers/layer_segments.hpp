@@ -25,15 +25,11 @@ struct LayerSegments {
   /// Is there one segment? No layer is then computed again.
   [[nodiscard]] bool whole() const noexcept { return length == count; }
   /// The place of layer l in its segment; the last layer of every segment has the last place, length − 1.
-  [[nodiscard]] Index place(Index l) const noexcept {
-    return whole() ? l : length - 1 - (count - 1 - l) % length;
-  }
+  [[nodiscard]] Index place(Index l) const noexcept { return whole() ? l : length - 1 - (count - 1 - l) % length; }
   /// The first layer of the segment of layer l.
   [[nodiscard]] Index first(Index l) const noexcept { return std::max<Index>(l - place(l), 0); }
   /// Is layer l the last of its segment, but not of all?
-  [[nodiscard]] bool ends_before_others(Index l) const noexcept {
-    return l + 1 < count && place(l) == length - 1;
-  }
+  [[nodiscard]] bool ends_before_others(Index l) const noexcept { return l + 1 < count && place(l) == length - 1; }
 
   bool operator==(const LayerSegments&) const = default;
 

@@ -28,6 +28,7 @@ class MaskedLayer final : public Layer<Family, S> {
     const FeatureView<const S> of = other_->output();
     return {output_.data(), of.nodes(), of.coordinates(), of.channels()};
   }
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     list.push_back(&output_);
     other_->list_memory(list);

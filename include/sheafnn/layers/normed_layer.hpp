@@ -27,6 +27,7 @@ class NormedLayer final : public Layer<Family, S> {
     const FeatureView<const S> of = other_->output();
     return {norm_.output().data(), of.nodes(), of.coordinates(), of.channels()};
   }
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     list.push_back(&norm_.output_memory());
     other_->list_memory(list);

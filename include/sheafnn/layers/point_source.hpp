@@ -113,9 +113,15 @@ class PointSource {
 };
 
 template <RestrictionMapFamily Family, class S, class Maps>
-PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& blocks, const PointMap<Family>& point,
-                                    Index sheaves, const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner)
-    : graph_(&graph), blocks_(&blocks), options_(learner), point_(point), stack_(graph, blocks, sheaves, normalisation) {
+PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& blocks,
+                                          const PointMap<Family>& point, Index sheaves,
+                                          const typename Maps::Scaling& normalisation,
+                                          const SheafLearnerOptions& learner)
+    : graph_(&graph),
+      blocks_(&blocks),
+      options_(learner),
+      point_(point),
+      stack_(graph, blocks, sheaves, normalisation) {
   if constexpr (is_learned<Family>) {
     inputs_.emplace_back(graph.node_count(), learner.inputs);
     take_learners(sheaves);
@@ -141,11 +147,12 @@ void PointSource<Family, S, Maps>::take_learners(Index places) {
 
 template <RestrictionMapFamily Family, class S, class Maps>
 void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>& weights,
-                                   const SheafInput<S>& input) {
+                                         const SheafInput<S>& input) {
   if constexpr (is_learned<Family>) {
     const std::size_t at = place(input.sheaf);
     inputs_[at].forward(execution, input.x, input.dropout);
-    learners_[at].forward(execution, weights.learners[static_cast<std::size_t>(input.sheaf)], inputs_[at].output());
+    learners_[at].forward(execution, weights.learners[static_cast<std::size_t>(input.sheaf)],
+                          inputs_[at].output());
   }
   stack_[input.sheaf].build(execution, edge_weights(input.sheaf), false,
                             [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); });

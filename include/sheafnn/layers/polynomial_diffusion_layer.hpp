@@ -71,6 +71,7 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
                            const Layer<Family, S>* before)
       : PolynomialDiffusionLayer(graph, diffusion, of.diffusion, of.filter, of.terms, workspace_of(before)) {}
 
+  /// Takes any list.
   void list_memory(std::vector<Buffer<S>*>& list) override {
     Base::list_memory(list);
     list.insert(list.end(), {&blocks_.arc, &blocks_.node, &terms_, &z_});

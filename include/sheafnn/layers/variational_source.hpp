@@ -277,16 +277,15 @@ void VariationalSource<Posterior, S, Maps>::add_sheaf(Execution execution, const
   const auto add = [&](Index block, int side, const Map& map, const Map& map_bar) {
     posterior_.sample_backward(of.noise, block, side, map, map_bar, of.share);
   };
-  auto& sheaf = stack_[of.sheaf];
   if constexpr (defers) {
     if (begun) {
       posterior_.for_blocks(execution, [&](Index block) {
-        sheaf.backward_block(block, edge_weights(), gradient(), fill, through_deviations(add));
+        stack_[of.sheaf].backward_block(block, edge_weights(), gradient(), fill, through_deviations(add));
       });
       return;
     }
   }
-  sheaf.backward(execution, edge_weights(), gradient(), fill, through_deviations(add));
+  stack_[of.sheaf].backward(execution, edge_weights(), gradient(), fill, through_deviations(add));
 }
 
 template <class Posterior, class S, class Maps>
