@@ -182,7 +182,7 @@ template <class D>
 }
 
 /// Fits mixtures of 1 to `components` components and takes the one of the smallest BIC. Of fits whose BIC differs by less than
-/// what `tolerance` leaves open, it takes the first: one that has dropped components is the fit of fewer once more.
+/// what `tolerance` leaves open, it takes the first.
 ///
 /// \throws std::invalid_argument  as fit_mixture()
 template <class D>

@@ -66,8 +66,8 @@ class SheafLaplacian {
   using DiagonalBlock = Gram<Family, Scalar>;
   using OffDiagonalBlock = Transport<Family, Scalar>;
 
-  /// \throws std::invalid_argument  maps so large that a block overflows, or, for the block normalisation, maps other than 0
-  ///                                so small that D_u underflows, where it has no inverse root
+  /// \throws std::invalid_argument  maps so large that a block overflows; for the block normalisation also maps other than 0
+  ///                                so small that D_u underflows
   explicit SheafLaplacian(const CellularSheaf<Family, Scalar>& sheaf,
                           Normalisation normalisation = Normalisation::none)
       : graph_(sheaf.shared_graph()), normalisation_(normalisation) {
