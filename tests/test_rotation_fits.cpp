@@ -325,10 +325,12 @@ TEST_CASE("matrix Fisher fits without a preferred direction have infinite errors
 }
 
 TEST_CASE("weights of any scale, and angles in the tail of a concentrated distribution") {
-  const auto samples = samples_of(CayleyDistribution<3>(some_rotation<3>(0), 0.5), 5, 0);
-  const auto fit = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, std::vector<double>{1, 2, 1, 1, 1});
-  const auto large =
-      sheafnn::rotation::fit<CayleyDistribution<3>>(samples, std::vector<double>{8e307, 16e307, 8e307, 8e307, 8e307});
+  const auto samples = samples_of(CayleyDistribution<3>(some_rotation<3>(0), 0.5), 9, 0);
+  std::vector<double> weights(9, 1.0), many(9, 8e307);
+  weights[1] = 2;
+  many[1] = 16e307;
+  const auto fit = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, weights);
+  const auto large = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, many);
   CHECK(std::abs(fit.distribution.concentration() - large.distribution.concentration()) <= 1e-14);
   for (const double kappa : {100.0, 1000.0}) {
     const MatrixFisherDistribution<2> d(
@@ -349,6 +351,10 @@ TEST_CASE("what cannot be fitted is refused") {
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(same)), doctest::Contains("nearly) equal rotations"),
                        std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit_moments<D>(same)), std::invalid_argument);
+  // A third of the weight on one sample of SO(3): the likelihood has no bound there.
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(samples_of(D(some_rotation<3>(0), 0.5), 5, 0),
+                                                                   std::vector<double>{1, 2, 1, 1, 1})),
+                       doctest::Contains("or of too few"), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<LeonCayleyDistribution<3>>(same)), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit_moments<LeonCayleyDistribution<3>>(same)),
                   std::invalid_argument);

@@ -189,6 +189,22 @@ TEST_CASE("what is wrong with a sheaf is said clearly") {
   CellularSheaf<Diagonal<2>> huge(graph);
   huge.set_map(0, {1e200, 1.0});
   CHECK(message([&] { SheafLaplacian<Diagonal<2>>{huge}; }).find("maps of node 0") == 0);
+  // Squares that underflow have no inverse root; maps of 0 are left out, and other normalisations lose nothing.
+  CellularSheaf<Diagonal<2>> small(graph);
+  small.set_map(0, {1.0, 1e-200});
+  CellularSheaf<GeneralLinear<2>> smallest(graph);
+  for (Index a = 0; a < graph.arc_count(); ++a) smallest.set_map(a, 1e-170 * Eigen::Matrix2d::Identity());
+  CHECK(message([&] { SheafLaplacian<Diagonal<2>>(small, Normalisation::block); }) ==
+        "maps of node 0: an entry of 1e-200 is not allowed; for the block normalisation ΣF_aᵀF_a must be 0 or at "
+        "least "
+        "2.22507e-308");
+  CHECK(message([&] {
+          SheafLaplacian<GeneralLinear<2>>(smallest, Normalisation::block);
+        }).find("maps of node 0") == 0);
+  CHECK(message([&] { SheafLaplacian<GeneralLinear<2>>(smallest, Normalisation::augmented); }) ==
+        "nothing thrown");
+  small.set_map(0, {1.0, 0.0});
+  CHECK(SheafLaplacian<Diagonal<2>>(small, Normalisation::block).diagonal_block(0) == Column<double, 2>(1.0, 0.0));
 }
 
 TEST_CASE("a sheaf keeps its graph alive") {

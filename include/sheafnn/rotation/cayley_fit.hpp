@@ -4,7 +4,7 @@
 /// With U_i = (I − κY_i)⁻¹(Y_i − κI), Y_i = P_iMᵀ, the likelihood equations say that Ū = Σ w U is symmetric and
 /// has trace 0. In η = artanh κ the information about κ is constant, (N − 1)² v; that about M is ((N − 1)κ/(1 −
 /// κ²))² 2v/N with v = 1 (2 for N = 2). Fisher's scoring from the moment estimate, with steps halved until the
-/// likelihood grows. Source: math, "Fits".
+/// likelihood grows. Newton's method (cayley_ascent.hpp) ends it. Source: math, "Fits".
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,10 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
+#include "sheafnn/rotation/cayley_ascent.hpp"
 #include "sheafnn/rotation/cayley_distribution.hpp"
 #include "sheafnn/rotation/cayley_gradient.hpp"
 #include "sheafnn/rotation/exponential.hpp"
@@ -47,18 +49,6 @@ template <int N>
   return kappa;
 }
 
-/// Σ w log f.
-template <int N>
-[[nodiscard]] double cayley_log_likelihood(const std::vector<SquareMatrix<double, N>>& samples,
-                                           const SampleWeights& weights, const SquareMatrix<double, N>& location,
-                                           double kappa) {
-  double sum = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    sum += weights.weight[i] * cayley_logpdf<double, N>(multiply_nt(samples[i], location), kappa);
-  }
-  return sum;
-}
-
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
@@ -80,7 +70,8 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given, options);
     const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
     const double kappa = std::max(1e-8, detail::cayley_concentration<N>(estimate.resultant, estimate.rest));
-    refuse_point_mass("fit_moments", kappa, scatter);
+    require(1 - kappa >= scatter * epsilon, "fit_moments: samples", "a set of (nearly) equal rotations",
+            "the concentration has no estimate below 1");
     const double slope = (N - 1) * (1 + detail::integer_power<N - 2>(kappa)) / N;  // r′
     return {at(estimate.location, kappa),
             static_cast<Scalar>(estimate.location_error),
@@ -93,64 +84,128 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,
                                    const SampleOptions<Scalar>& options) {
-    constexpr double twice = N == 2 ? 2 : 1;
     const detail::SampleWeights weights("fit", given.size(), given_weights, 2);
     const auto samples = detail::checked_samples<N, Scalar>("fit", given, options);
     const auto estimate = detail::moment_estimate<N>("fit", samples, weights);
-    SquareMatrix<double, N> location = estimate.location;
+    Estimate best;
+    best.location = estimate.location;
     // Samples without outliers have 1 − r̂ of about (1 − κ)², whose κ may round to 1 where the maximum is below.
-    double kappa = std::clamp(detail::cayley_concentration<N>(estimate.resultant, estimate.rest), 1e-8,
-                              1 - 16 * static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
-    double likelihood = detail::cayley_log_likelihood<N>(samples, weights, location, kappa);
-    RotationParameters<double, N> turn;
-    double growth = 0;  // of artanh κ
-    const auto direction = [&] {
-      SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
-      for (std::size_t i = 0; i < samples.size(); ++i) {
-        mean += weights.weight[i] * detail::uniform_behind<double, N>(multiply_nt(samples[i], location), kappa);
-      }
-      const double scale = (N - 1) * kappa / ((1 - kappa) * (1 + kappa));
-      turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
-      growth = mean.trace() / ((N - 1) * twice);
-      const double length =
-          (N - 1) * (N - 1) * twice * growth * growth + 2 * twice / N * scale * scale * turn.squaredNorm();
-      turn *= std::min(1.0, 1 / turn.norm());
-      growth = std::clamp(growth, -2.0, 2.0);
-      return length;
-    };
-    const int iterations = detail::climb(direction, [&](double part, bool near) {
-      const SquareMatrix<double, N> next = multiply(exponential_rotation<double, N>(part * turn), location);
-      // tanh(artanh κ + growth)
-      const double step = std::tanh(part * growth);
-      const double next_kappa = std::max(1e-8, (kappa + step) / (1 + kappa * step));
-      refuse_point_mass("fit", next_kappa, 1);
-      const double value = detail::cayley_log_likelihood<N>(samples, weights, next, next_kappa);
-      if (!near && !(value > likelihood)) return false;
-      location = orthonormalisation_step<double, N>(next);
-      kappa = next_kappa;
-      likelihood = value;
-      return true;
-    });
-    refuse_point_mass("fit", kappa, scatter);
-    const CayleyDistribution<N, double> fitted(location, kappa);
+    best.kappa =
+        std::clamp(detail::cayley_concentration<N>(estimate.resultant, estimate.rest), 1e-8, 1 - 16 * epsilon);
+    best.likelihood = detail::cayley_log_likelihood<N>(samples, weights, best.location, best.kappa);
+    const auto escaped = [&](const Estimate& at) { return has_escaped(samples, weights, at); };
+    int iterations = score(samples, weights, best, escaped);
+    if (!detail::climb_cayley<N>(samples, weights, best, most_steps, iterations, escaped)) {
+      throw std::runtime_error(detail::concat("fit: no convergence within ", iterations, " iterations"));
+    }
+    require_maximum(!escaped(best) && 1 - best.kappa >= scatter * epsilon);
+    try_other_starts(samples, weights, best, iterations);
+    require_maximum(!detail::cayley_at_limit<N>(samples, weights, best));
+    const CayleyDistribution<N, double> fitted(best.location, best.kappa);
     const RotationInformation<double> information = fisher_information(fitted);
-    return {at(location, kappa),
+    return {at(best.location, best.kappa),
             static_cast<Scalar>(1 / std::sqrt(information.location * weights.effective)),
             static_cast<Scalar>(1 / std::sqrt(information.concentration * weights.effective)),
-            likelihood,
+            best.likelihood,
             weights.effective,
             iterations};
   }
 
  private:
+  using Estimate = detail::CayleyEstimate<N>;
+  static constexpr double epsilon = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
+  static constexpr int most_steps = 500;
   /// The 1 − κ, in ε, that rounding errors of the entries of equal rotations look like.
   static constexpr int scatter = 2 * N;
 
-  /// \param least  of 1 − κ, in ε
-  static void refuse_point_mass(const char* name, double kappa, int least) {
-    require(1 - kappa >= least * static_cast<double>(std::numeric_limits<Scalar>::epsilon()),
-            detail::concat(name, ": samples"), "a set of (nearly) equal rotations",
-            "the concentration has no estimate below 1");
+  /// Fisher's scoring, for as long as it is fast: few samples have curvatures far from the information.
+  ///
+  /// \returns  its iterations
+  template <class Escaped>
+  static int score(const std::vector<SquareMatrix<double, N>>& samples, const detail::SampleWeights& weights,
+                   Estimate& best, const Escaped& escaped) {
+    constexpr double twice = N == 2 ? 2 : 1;
+    int iteration = 0;
+    for (bool moving = true; moving && iteration < 30 && !escaped(best); ++iteration) {
+      SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        mean += weights.weight[i] *
+                detail::uniform_behind<double, N>(multiply_nt(samples[i], best.location), best.kappa);
+      }
+      const double scale = (N - 1) * best.kappa / ((1 - best.kappa) * (1 + best.kappa));
+      RotationParameters<double, N> turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
+      double growth = mean.trace() / ((N - 1) * twice);  // of artanh κ
+      // Squared length in units of one sample's standard errors.
+      const double length =
+          (N - 1) * (N - 1) * twice * growth * growth + 2 * twice / N * scale * scale * turn.squaredNorm();
+      if (length <= 1e-22) break;
+      // So near, differences of the likelihood are rounding, while the score still has digits.
+      const bool near = length <= 1e-8;
+      turn *= std::min(1.0, 1 / turn.norm());
+      growth = std::clamp(growth, -2.0, 2.0);
+      moving = false;
+      for (int halving = 0; halving < 40 && !moving; ++halving) {
+        Estimate next;
+        next.location = multiply(exponential_rotation<double, N>(turn), best.location);
+        // tanh(artanh κ + growth)
+        const double step = std::tanh(growth);
+        next.kappa = std::max(1e-8, (best.kappa + step) / (1 + best.kappa * step));
+        if (next.kappa < 1) {
+          next.likelihood = detail::cayley_log_likelihood<N>(samples, weights, next.location, next.kappa);
+          moving = near || next.likelihood > best.likelihood;
+        }
+        if (moving) {
+          best = next;
+          best.location = orthonormalisation_step<double, N>(next.location);
+        }
+        turn *= 0.5;
+        growth *= 0.5;
+      }
+    }
+    return iteration;
+  }
+
+  /// Few samples have several maxima: climbs from the likeliest samples too, and keeps the highest maximum.
+  static void try_other_starts(const std::vector<SquareMatrix<double, N>>& samples,
+                               const detail::SampleWeights& weights, Estimate& best, int& iterations) {
+    constexpr std::ptrdiff_t few = 32, most_starts = 4;
+    if (std::count_if(weights.weight.begin(), weights.weight.end(), [](double w) { return w > 0; }) > few) return;
+    std::vector<Estimate> starts;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (weights.weight[i] == 0) continue;
+      Estimate start;
+      start.likelihood = -std::numeric_limits<double>::infinity();
+      for (double growth = -2; growth <= 2; growth += 0.5) {
+        Estimate tried;
+        tried.location = samples[i];
+        tried.kappa = std::clamp(std::tanh(std::atanh(best.kappa) + growth), 0.01, 1 - 16 * epsilon);
+        tried.likelihood = detail::cayley_log_likelihood<N>(samples, weights, tried.location, tried.kappa);
+        if (tried.likelihood > start.likelihood) start = tried;
+      }
+      starts.push_back(start);
+    }
+    std::sort(starts.begin(), starts.end(),
+              [](const Estimate& a, const Estimate& b) { return a.likelihood > b.likelihood; });
+    if (starts.size() > most_starts) starts.resize(most_starts);
+    for (Estimate& start : starts) {
+      const auto escaped = [&](const Estimate& at) { return has_escaped(samples, weights, at); };
+      if (!detail::climb_cayley<N>(samples, weights, start, most_steps, iterations, escaped)) continue;
+      // Two ends of climbs to the same maximum differ by rounding.
+      const double rounding = 1e-12 * (1 + std::abs(best.likelihood));
+      if (start.likelihood > best.likelihood + rounding && !escaped(start) &&
+          1 - start.kappa >= scatter * epsilon) {
+        best = start;
+      }
+    }
+  }
+
+  static bool has_escaped(const std::vector<SquareMatrix<double, N>>& samples,
+                          const detail::SampleWeights& weights, const Estimate& at) {
+    return detail::cayley_escapes<N>(samples, weights, at, scatter * epsilon);
+  }
+  static void require_maximum(bool is_one) {
+    require(is_one, "fit: samples", "a set of (nearly) equal rotations, or of too few,",
+            "the likelihood has no maximum at a concentration below 1");
   }
   static Distribution at(const SquareMatrix<double, N>& location, double kappa) {
     return {Sample(location.template cast<Scalar>()), static_cast<Scalar>(kappa)};

@@ -182,7 +182,8 @@ template <class D>
           std::move(estimate.log_likelihoods)};
 }
 
-/// Fits mixtures of 1 to `components` components and takes the one of the smallest BIC.
+/// Fits mixtures of 1 to `components` components and takes the one of the smallest BIC. Of fits whose BIC differs by less than
+/// what `tolerance` leaves open, it takes the first.
 ///
 /// \throws std::invalid_argument  as fit_mixture()
 template <class D>
@@ -197,7 +198,8 @@ template <class D>
   for (one.components = 1; one.components <= options.components; ++one.components) {
     MixtureFit<D> fitted = fit_mixture<D>(samples, one, weights, taken);
     bic.push_back(fitted.bic());
-    if (!best || bic.back() < best->bic()) best = std::move(fitted);
+    const double open = 20 * fitted.effective_samples * options.tolerance;
+    if (!best || bic.back() < best->bic() - open) best = std::move(fitted);
   }
   return {*std::move(best), std::move(bic)};
 }

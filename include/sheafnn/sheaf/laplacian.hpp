@@ -11,6 +11,7 @@
 #include <Eigen/SparseCore>
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <type_traits>
@@ -65,7 +66,8 @@ class SheafLaplacian {
   using DiagonalBlock = Gram<Family, Scalar>;
   using OffDiagonalBlock = Transport<Family, Scalar>;
 
-  /// \throws std::invalid_argument  maps so large that a block overflows
+  /// \throws std::invalid_argument  maps so large that a block overflows; for the block normalisation also maps other than 0
+  ///                                so small that D_u underflows
   explicit SheafLaplacian(const CellularSheaf<Family, Scalar>& sheaf,
                           Normalisation normalisation = Normalisation::none)
       : graph_(sheaf.shared_graph()), normalisation_(normalisation) {
@@ -83,6 +85,7 @@ class SheafLaplacian {
         throw_invalid_argument(detail::concat("maps of node ", u), detail::concat("ΣF_aᵀF_a = ", degree.sum()),
                                "it must be finite in the scalar type");
       }
+      if (normalisation == Normalisation::block) require_no_underflow(sheaf, u, degree);
       const std::size_t i = static_cast<std::size_t>(u);
       scales_[i] = node_scaling<Family, Scalar>(normalisation, degree, static_cast<Scalar>(graph.degree(u))).scale;
       if constexpr (is_dense_block<DiagonalBlock>) {
@@ -210,6 +213,25 @@ class SheafLaplacian {
   }
 
  private:
+  /// The squares of maps below 1e-154 underflow in double. \throws std::invalid_argument  the squares of a node's maps do
+  static void require_no_underflow(const CellularSheaf<Family, Scalar>& sheaf, Index u,
+                                   const DiagonalBlock& degree) {
+    constexpr Scalar least = std::numeric_limits<Scalar>::min();
+    // Of coordinates that diagonal maps keep apart, each has its root.
+    constexpr bool apart = DiagonalBlock::ColsAtCompileTime == 1 && DiagonalBlock::RowsAtCompileTime > 1;
+    for (int k = 0; k < (apart ? stalk_dimension : 1); ++k) {
+      const Scalar size = apart ? degree(k, 0) : degree.diagonal().maxCoeff();
+      if (size >= least) continue;
+      Scalar largest = 0;
+      for (Index a = sheaf.graph().first_arc(u); a < sheaf.graph().first_arc(u + 1); ++a) {
+        const auto map = sheaf.restriction_map(a);
+        largest = std::max(largest, apart ? std::abs(map(k, k)) : map.cwiseAbs().maxCoeff());
+      }
+      if (largest == 0) continue;
+      throw_invalid_argument(detail::concat("maps of node ", u), detail::concat("an entry of ", largest),
+                             detail::concat("for the block normalisation ΣF_aᵀF_a must be 0 or at least ", least));
+    }
+  }
   /// F_a S_u of an arc u→v. Where D_u is nearly singular, S_u D_u S_u has rounding errors that are much larger.
   [[nodiscard]] auto scaled_map(const CellularSheaf<Family, Scalar>& sheaf, Index arc) const {
     return sheaf.restriction_map(arc).lazyProduct(scale(graph_->source(arc))).eval();
