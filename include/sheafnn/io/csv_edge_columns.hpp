@@ -40,7 +40,8 @@ namespace sheafnn::io::detail {
                                              EdgeColumns& columns) {
   const std::string& values = rules.values();
   const EdgeList list =
-      EdgeListReader(std::move(csv), nodes, rules.types ? EdgeAttributes::types : EdgeAttributes::refuse, values)
+      EdgeListReader(std::move(csv), nodes, rules.types ? EdgeAttributes::types : EdgeAttributes::refuse, values,
+                     rules.ignored)
           .read();
   Graph graph(nodes.count(), list.edges);
   if (rules.types) {
