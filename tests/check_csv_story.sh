@@ -94,15 +94,17 @@ refuse 'missing-labels: a .* belongs to a --dataset of files' "$bin/train" --dat
 # Columns of texts: the message has the ways out, and an option leaves them out, for predictions too.
 mkdir crm
 awk '{print $0 (NR == 1 ? ",joined on,town" : ",2024-05-0" NR % 7 + 1 ",north")}' people/nodes.csv > crm/nodes.csv
-cp people/edges.csv crm
+awk 'NR == 1 {print $0 ",since"; next} {print $0 "," 2000 + NR}' people/edges.csv > crm/edges.csv
 crm=("$bin/train" --label trade --maps diagonal --stalk-dim 2 --channels 8 --epochs 3 --make-splits 60/20/20 --split-count 1)
 refuse "crm/nodes.csv:2: column 'joined on': '2024.*; features are numbers: .*--ignore-columns" "${crm[@]}" --dataset crm
 refuse "crm/nodes.csv:1: no column is called 'Town' \\(--ignore-columns" "${crm[@]}" --dataset crm --ignore-columns Town
+refuse "crm/edges.csv:3: column 'since' is .*--ignore-edge-columns" "${crm[@]}" --dataset crm --ignore-columns 'joined on,town'
+without=(--ignore-columns 'joined on,town' --ignore-edge-columns since)
 refuse 'ignore-columns: .* belongs to a --dataset of text files' "$bin/train" --dataset karate --ignore-columns town
-"${crm[@]}" --dataset crm --ignore-columns 'joined on,town' --save crm.safetensors | grep -v '^crm: ' > crm.txt || fail "--ignore-columns"
+"${crm[@]}" --dataset crm "${without[@]}" --save crm.safetensors | grep -v '^crm: ' > crm.txt || fail "--ignore-columns"
 "${crm[@]}" --dataset people --save without.safetensors | grep -v '^people: ' > without.txt || fail "train without columns"
 diff <(sed 's/ [0-9.]*$//' crm.txt) <(sed 's/ [0-9.]*$//' without.txt) || fail "columns that are not read change the training"
-"$bin/predict" --model crm.safetensors --dataset crm --label trade --ignore-columns 'joined on,town' --output crm.csv > /dev/null &&
+"$bin/predict" --model crm.safetensors --dataset crm --label trade "${without[@]}" --output crm.csv > /dev/null &&
   "$bin/predict" --model without.safetensors --dataset people --label trade --output without.csv > /dev/null && cmp crm.csv without.csv ||
   fail "predict --ignore-columns"
 

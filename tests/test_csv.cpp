@@ -549,7 +549,8 @@ TEST_CASE("edge lists: columns of other programs") {
   CHECK(
       message_of_edges("source,target,Weight\nada,bob,1\nbob,eve,0.5\n") ==
       "edges.csv:3: column 'Weight' is '0.5', and '1' in line 2; edges have no weights or other attributes here: "
-      "remove the column, or learn it with the program links (--edge-labels, --edge-target)");
+      "remove the column (--ignore-edge-columns), or learn it with the program links (--edge-labels, "
+      "--edge-target)");
   CHECK(message_of_edges("ada,bob,1\nbob,eve,2\n") ==
         "edges.csv:2: column 3 is '2', and '1' in line 1; edges have no weights or other attributes here: remove "
         "the column, or learn it with the program links (--edge-labels, --edge-target)");
@@ -724,6 +725,24 @@ TEST_CASE("text folder: columns that are not read") {
         "nodes.csv:1: no column is called 'Age' (--ignore-columns names the columns that are not read)");
   CHECK(message_of(Folder(), without({"name"})) ==
         "nodes.csv:1: column 'name' is the first column, which holds the names of the nodes");
+  // Of the edge list.
+  const auto without_edge = [](Strings columns) {
+    return io::TextOptions{.ignored_edge_columns = std::move(columns)};
+  };
+  const std::string dated =
+      "since,source,type,target\n2020,ada,likes,bob\n2021,bob,owns,\"c, d\"\n2021,bob,owns,eve\n";
+  const Folder edges(node_text, dated);
+  CHECK(message_of(edges, without_edge({"type"})).starts_with("edges.csv:3: column 'since' is '2021'"));
+  CHECK(edges_of(io::load_text_folder(edges.path(), without_edge({"type", "since"})).graph) ==
+        std::vector<Edge>{{0, 1}, {1, 2}, {1, 3}});
+  io::TextOptions both = without_edge({"since"});
+  both.edge_types = true;
+  CHECK(io::load_text_folder(edges.path(), both).edge_type_names == Strings{"likes", "owns"});
+  CHECK(message_of(edges, without_edge({"Since"})) ==
+        "edges.csv:1: no column is called 'Since' (--ignore-edge-columns names the columns that are not read)");
+  CHECK(message_of(edges, without_edge({"target"})) == "edges.csv:1: column 'target' holds the ends of the edges");
+  CHECK(message_of(Folder(node_text, "ada,bob,3\n"), without_edge({"3"})) ==
+        "edges.csv:1: no column is called '3' (--ignore-edge-columns names the columns that are not read)");
   io::TextOptions unnamed = without({"age"});
   unnamed.identity_features = true;
   test::TemporaryFolder list;

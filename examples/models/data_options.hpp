@@ -163,6 +163,12 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       "--ignore-columns",
       [&data](const std::string& names) { data.text.ignored_columns = parse_words("--ignore-columns", names); },
       "comma-separated names of columns of nodes.csv that are not read, such as texts and dates");
+  text->add_option_function<std::string>(
+      "--ignore-edge-columns",
+      [&data](const std::string& names) {
+        data.text.ignored_edge_columns = parse_words("--ignore-edge-columns", names);
+      },
+      "the same of edges.csv, such as weights");
   text->add_flag("--identity-features", data.text.identity_features,
                  "use one-hot node numbers as features, instead of the files' features (default: off)");
   const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");
@@ -282,7 +288,8 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
   };
   if (!text) refuse_group(text_group, "a --dataset of text files");
   const bool typed = !hypergraph && (text || npz);
-  for (const char* name : {"--edge-types", "--stalks", "--edge-stalks", "--edge-labels", "--edge-target"}) {
+  for (const char* name :
+       {"--edge-types", "--stalks", "--edge-stalks", "--edge-labels", "--edge-target", "--ignore-edge-columns"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (!typed && option != nullptr) refuse(option, "a graph, whose --dataset is of text files or an .npz file");
   }

@@ -63,10 +63,15 @@ enum class EdgeAttributes : std::uint8_t {
 /// Reads an edge list record by record; see read_edge_list().
 class EdgeListReader {
  public:
-  /// \param chosen  name of the column whose texts are read, if there is such a column; empty: none
+  /// \param chosen   name of the column whose texts are read, if there is such a column; empty: none
+  /// \param ignored  names of columns that are not read
   EdgeListReader(CsvReader csv, const NodeNumbers& nodes, EdgeAttributes attributes = EdgeAttributes::refuse,
-                 std::string chosen = {})
-      : csv_(std::move(csv)), nodes_(nodes), attributes_(attributes), chosen_(std::move(chosen)) {
+                 std::string chosen = {}, std::vector<std::string> ignored = {})
+      : csv_(std::move(csv)),
+        nodes_(nodes),
+        attributes_(attributes),
+        chosen_(std::move(chosen)),
+        ignored_(std::move(ignored)) {
     std::string comments;
     for (const char mark : {'#', '%'}) {
       if (!nodes.any_name([&](std::string_view name) { return name.starts_with(mark); })) comments += mark;
@@ -76,7 +81,9 @@ class EdgeListReader {
   /// \param without  what messages say of a file without an edge
   [[nodiscard]] EdgeList read(std::string_view without = "the graph has no edge between different nodes") {
     for (bool first = true; csv_.next(); first = false) {
-      if (!(first && read_header())) add_edge(first);
+      const bool header = first && read_header();
+      if (first) check_ignored(header);
+      if (!header) add_edge(first);
     }
     list_.file = csv_.file();
     if (attributes_ == EdgeAttributes::types && list_.types.size() != list_.edges.size()) {
@@ -144,6 +151,21 @@ class EdgeListReader {
     for (std::size_t k = 0; k < count; ++k) set_column(fields[k]);
     return true;
   }
+  /// Refuses names of ignored columns that the header lacks, and ends of edges.
+  void check_ignored(bool header) const {
+    const std::vector<std::string>& fields = csv_.fields();
+    for (const std::string& name : ignored_) {
+      const auto found = std::find(fields.begin(), fields.end(), name);
+      if (!header || found == fields.end()) {
+        fail(csv_.where(), "no column is called '", printable(name),
+             "' (--ignore-edge-columns names the columns that are not read)");
+      }
+      const auto k = static_cast<std::size_t>(found - fields.begin());
+      if (k == ends_[0] || k == ends_[1]) {
+        fail(csv_.where(), "column '", printable(name), "' holds the ends of the edges");
+      }
+    }
+  }
   /// Neither a node nor a number.
   [[nodiscard]] bool is_word(const std::string& field) const {
     double number = 0;
@@ -156,6 +178,8 @@ class EdgeListReader {
     using Kind = Column::Kind;
     if (k == ends_[0] || k == ends_[1]) {
       column.kind = Kind::ends;
+    } else if (std::find(ignored_.begin(), ignored_.end(), name) != ignored_.end()) {
+      column.kind = Kind::ignored;
     } else if (!chosen_.empty() && name == chosen_) {
       column.kind = Kind::chosen;
       for (const Column& before : columns_) {
@@ -240,16 +264,19 @@ class EdgeListReader {
     const bool missing = !chosen_.empty() && list_.texts.empty();
     fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
          "' in line ", column.line,
-         missing                     ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
-         : column.kind == Kind::type ? std::string(unread_types)
-                                     : "; edges have no weights or other attributes here: remove the column, or "
-                                       "learn it with the program links (--edge-labels, --edge-target)");
+         missing ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
+         : column.kind == Kind::type
+             ? std::string(unread_types)
+             : sheafnn::detail::concat("; edges have no weights or other attributes here: remove the column",
+                                       column.name.starts_with('\'') ? " (--ignore-edge-columns)" : "",
+                                       ", or learn it with the program links (--edge-labels, --edge-target)"));
   }
 
   CsvReader csv_;
   const NodeNumbers& nodes_;
   EdgeAttributes attributes_;
   std::string chosen_;
+  std::vector<std::string> ignored_;
   std::size_t ends_[2] = {0, 1};  ///< columns of the source and the target
   std::vector<Column> columns_;
   EdgeList list_;

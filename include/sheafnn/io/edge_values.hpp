@@ -29,6 +29,7 @@ struct EdgeColumnRules {
   bool types = false;           ///< column type, key edge_types: types of the edges
   std::string labels, targets;  ///< names of a column or key of labels, or else of numbers; empty: not read
   MissingLabels missing;        ///< texts that are unknown labels
+  std::vector<std::string> ignored = {};  ///< columns of an edge list that are not read
 
   /// The name of the labels or numbers; empty: not read. \throws std::invalid_argument  both
   [[nodiscard]] const std::string& values() const {

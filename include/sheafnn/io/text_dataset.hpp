@@ -52,7 +52,8 @@ namespace sheafnn::io::detail {
                                              EdgeColumns& columns) {
   const std::string& values = rules.values();
   const EdgeList list =
-      EdgeListReader(std::move(csv), nodes, rules.types ? EdgeAttributes::types : EdgeAttributes::refuse, values)
+      EdgeListReader(std::move(csv), nodes, rules.types ? EdgeAttributes::types : EdgeAttributes::refuse, values,
+                     rules.ignored)
           .read();
   Graph graph(nodes.count(), list.edges);
   if (rules.types) {
@@ -86,13 +87,14 @@ struct TextOptions {
   bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
-  std::vector<std::string> ignored_columns = {};  ///< columns of the node table that are not read
+  std::vector<std::string> ignored_columns = {};       ///< columns of the node table that are not read
+  std::vector<std::string> ignored_edge_columns = {};  ///< columns of the edge list that are not read
   /// Column of the edge list, or key of an .npz file, with labels or else targets of edges: Dataset::edge_labels,
   /// Dataset::edge_targets. Among labels −1 is a class. Both are empty where there is no such column.
   std::string edge_labels = {}, edge_target = {};
 
   [[nodiscard]] bool reads_edge_columns() const noexcept {
-    return edge_types || !edge_labels.empty() || !edge_target.empty();
+    return edge_types || !edge_labels.empty() || !edge_target.empty() || !ignored_edge_columns.empty();
   }
 };
 
@@ -182,7 +184,8 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   table.file = files.edges.string();
   const NodeNumbers none(table.file, table.names);
   const auto attributes = options.edge_types ? EdgeAttributes::types : EdgeAttributes::refuse;
-  table.names = EdgeListReader(CsvReader(files.edges), none, attributes).read_names();
+  table.names =
+      EdgeListReader(CsvReader(files.edges), none, attributes, {}, options.ignored_edge_columns).read_names();
   return table;
 }
 
@@ -196,11 +199,11 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
                                            const TextOptions& options, EdgeColumns& columns) {
   if (options.reads_edge_columns()) {
     if (files.edges.extension() == ".mtx") {
-      fail(files.edges.string(), "is a matrix; types, labels and numbers of edges are columns of edges.csv");
+      fail(files.edges.string(), "is a matrix; types, labels, numbers and ignored columns belong to edges.csv");
     }
     return read_edge_columns(CsvReader(files.edges), numbers_of(files, table, n),
-                             {options.edge_types, options.edge_labels, options.edge_target,
-                              options.missing_labels},
+                             {options.edge_types, options.edge_labels, options.edge_target, options.missing_labels,
+                              options.ignored_edge_columns},
                              columns);
   }
   if (files.edges.extension() == ".mtx") {
