@@ -69,7 +69,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers, Inde
   const bool whole = segments.whole();
   const double sheaves = static_cast<double>(segments.length), learners = bayesian ? 1 : sheaves,
                inputs = std::ceil(static_cast<double>(layers) / sheaves),  // of segments
-               dropped = whole ? sheaves - 1 : sheaves;  // inputs of learners; the first layer's has no dropout
+      dropped = whole ? sheaves - 1 : sheaves;  // inputs of learners; the first layer's has no dropout
   const double outputs = static_cast<double>(learner.outputs()), weights = learner.edge_weights ? 1 : 0;
   double parameters = 0, parameters_bar = 0;
   if constexpr (bayesian) {
