@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
 #include "rotation_checks.hpp"
 #include "sheafnn/rotation/cayley_ascent.hpp"
 #include "sheafnn/rotation/cayley_fit.hpp"
+#include "sheafnn/rotation/mixture.hpp"
 #include "sheafnn/rotation/sample_many.hpp"
 
 namespace test_cayley_fit {
@@ -86,6 +88,22 @@ double highest_found(const std::vector<SquareMatrix<double, N>>& samples, int po
   return highest;
 }
 
+/// The score, in units of one sample's standard errors.
+template <int N>
+void check_stationary(const std::vector<SquareMatrix<double, N>>& samples, const CayleyDistribution<N>& fitted) {
+  const double count = static_cast<double>(samples.size());
+  double concentration = 0;
+  sheafnn::rotation::RotationParameters<double, N> turn = sheafnn::rotation::RotationParameters<double, N>::Zero();
+  for (const auto& p : samples) {
+    const auto gradient = sheafnn::rotation::logpdf_gradient(fitted, p);
+    concentration += gradient.concentration / count;
+    turn += sheafnn::rotation::tangent_gradient<double, N>(gradient.location, fitted.location()) / count;
+  }
+  const auto information = sheafnn::rotation::fisher_information(fitted);
+  CHECK(std::abs(concentration) <= 1e-7 * std::sqrt(information.concentration));
+  CHECK(turn.norm() <= 1e-7 * std::sqrt(information.location));
+}
+
 template <int N>
 void check_maximum(double kappa, std::size_t count, std::uint32_t simulations) {
   for (std::uint32_t i = 0; i < simulations; ++i) {
@@ -98,18 +116,7 @@ void check_maximum(double kappa, std::size_t count, std::uint32_t simulations) {
     const double reached = mean_log_density<N>(samples, m, fit.distribution.concentration());
     CHECK(std::abs(reached - fit.log_likelihood) <= 1e-11 * (1 + std::abs(reached)));
     CHECK(highest_found<N>(samples, 100) <= reached + 1e-9);
-    // The score in units of one sample's standard errors.
-    double concentration = 0;
-    sheafnn::rotation::RotationParameters<double, N> turn =
-        sheafnn::rotation::RotationParameters<double, N>::Zero();
-    for (const auto& p : samples) {
-      const auto gradient = sheafnn::rotation::logpdf_gradient(fit.distribution, p);
-      concentration += gradient.concentration / static_cast<double>(count);
-      turn += sheafnn::rotation::tangent_gradient<double, N>(gradient.location, m) / static_cast<double>(count);
-    }
-    const auto information = sheafnn::rotation::fisher_information(fit.distribution);
-    CHECK(std::abs(concentration) <= 1e-7 * std::sqrt(information.concentration));
-    CHECK(turn.norm() <= 1e-7 * std::sqrt(information.location));
+    check_stationary<N>(samples, fit.distribution);
   }
 }
 
@@ -168,6 +175,20 @@ TEST_CASE("Cayley fits to few samples are the highest maxima") {
     check_maximum<4>(kappa, 6, 4);
     check_maximum<5>(kappa, 6, 2);
   }
+}
+
+TEST_CASE("a Cayley fit to samples of three distributions ends") {
+  std::vector<CayleyDistribution<4>> components;
+  for (std::uint32_t k = 0; k < 3; ++k) {
+    components.emplace_back(sheafnn::rotation::haar_rotation<double, 4>(Stream{.seed = 5}, k), 0.6 + 0.1 * k);
+  }
+  std::vector<SquareMatrix<double, 4>> samples(200);
+  sheafnn::rotation::sample_many(sheafnn::rotation::Mixture<CayleyDistribution<4>>(components), Stream{.seed = 6},
+                                 0, samples);
+  const auto fit = sheafnn::rotation::fit<CayleyDistribution<4>>(samples);
+  CHECK(fit.iterations <= 100);
+  CHECK(fit.log_likelihood >= sheafnn::rotation::fit_moments<CayleyDistribution<4>>(samples).log_likelihood);
+  check_stationary<4>(samples, fit.distribution);
 }
 
 TEST_CASE("sets of few samples whose Cayley likelihood has no maximum are refused") {

@@ -94,12 +94,16 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
         std::clamp(detail::cayley_concentration<N>(estimate.resultant, estimate.rest), 1e-8, 1 - 16 * epsilon);
     best.likelihood = detail::cayley_log_likelihood<N>(samples, weights, best.location, best.kappa);
     const auto escaped = [&](const Estimate& at) { return has_escaped(samples, weights, at); };
-    int iterations = score(samples, weights, best, escaped);
-    if (!detail::climb_cayley<N>(samples, weights, best, most_steps, iterations, escaped)) {
+    int iterations = 0;
+    const bool scored = score(samples, weights, best, iterations, escaped);
+    const bool few =
+        std::count_if(weights.weight.begin(), weights.weight.end(), [](double w) { return w > 0; }) <= 32;
+    // A score of 0 of few samples may belong to a saddle.
+    if ((few || !scored) && !detail::climb_cayley<N>(samples, weights, best, most_steps, iterations, escaped)) {
       throw std::runtime_error(detail::concat("fit: no convergence within ", iterations, " iterations"));
     }
     require_maximum(!escaped(best) && 1 - best.kappa >= scatter * epsilon);
-    try_other_starts(samples, weights, best, iterations);
+    if (few) try_other_starts(samples, weights, best, iterations);
     require_maximum(!detail::cayley_at_limit<N>(samples, weights, best));
     const CayleyDistribution<N, double> fitted(best.location, best.kappa);
     const RotationInformation<double> information = fisher_information(fitted);
@@ -120,12 +124,11 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
 
   /// Fisher's scoring, for as long as it is fast: few samples have curvatures far from the information.
   ///
-  /// \returns  its iterations
+  /// \returns  whether the score has come to 0
   template <class Escaped>
-  static int score(const std::vector<SquareMatrix<double, N>>& samples, const detail::SampleWeights& weights,
-                   Estimate& best, const Escaped& escaped) {
+  static bool score(const std::vector<SquareMatrix<double, N>>& samples, const detail::SampleWeights& weights,
+                    Estimate& best, int& iteration, const Escaped& escaped) {
     constexpr double twice = N == 2 ? 2 : 1;
-    int iteration = 0;
     for (bool moving = true; moving && iteration < 30 && !escaped(best); ++iteration) {
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -138,7 +141,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
       // Squared length in units of one sample's standard errors.
       const double length =
           (N - 1) * (N - 1) * twice * growth * growth + 2 * twice / N * scale * scale * turn.squaredNorm();
-      if (length <= 1e-22) break;
+      if (length <= 1e-22) return true;
       // So near, differences of the likelihood are rounding, while the score still has digits.
       const bool near = length <= 1e-8;
       turn *= std::min(1.0, 1 / turn.norm());
@@ -162,14 +165,13 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
         growth *= 0.5;
       }
     }
-    return iteration;
+    return false;
   }
 
   /// Few samples have several maxima: climbs from the likeliest samples too, and keeps the highest maximum.
   static void try_other_starts(const std::vector<SquareMatrix<double, N>>& samples,
                                const detail::SampleWeights& weights, Estimate& best, int& iterations) {
-    constexpr std::ptrdiff_t few = 32, most_starts = 4;
-    if (std::count_if(weights.weight.begin(), weights.weight.end(), [](double w) { return w > 0; }) > few) return;
+    constexpr std::size_t most_starts = 4;
     std::vector<Estimate> starts;
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (weights.weight[i] == 0) continue;
