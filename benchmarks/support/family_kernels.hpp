@@ -110,6 +110,7 @@ struct FamilyFixture {
   }
   void learner_backward(int threads) {
     const sheafnn::Index n = graph.node_count(), h = shape.row();
+    learner.set_edge_weights_bar(gradient.weight_bar);
     learner.backward(threads, weights.learners[0], {embedding.data(), n, h}, weights_bar.learners[0],
                      {embedding_bar.data(), n, h}, false);
   }
