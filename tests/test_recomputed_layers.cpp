@@ -15,6 +15,7 @@
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/every_layer.hpp"
+#include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/layers/layer_segments.hpp"
 
@@ -207,6 +208,14 @@ TEST_CASE("what networks that compute layers again refuse") {
   CHECK(message_of([&] {
           sheafnn::train(cooperative, task(), task().splits[0], {.epochs = 2, .recompute_layers = 2});
         }) == "recompute_layers: 2 is not allowed; networks of kind csnn keep all layers");
+
+  sheafnn::FlowOptions of_flow;
+  of_flow.features = task().feature_count();
+  of_flow.classes = task().class_count;
+  sheafnn::SheafFlow<Rotations> flow(of_flow, 1);
+  CHECK(message_of([&] {
+          sheafnn::train(flow, task(), task().splits[0], {.epochs = 2, .recompute_layers = 2});
+        }) == "recompute_layers: 2 is not allowed; networks of kind flow keep all layers");
 
   Nsd trained = model;
   const sheafnn::batch::Training<Nsd> training[] = {{&trained, &task().splits[0], {.recompute_layers = 2}}};

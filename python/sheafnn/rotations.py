@@ -219,7 +219,8 @@ class _Located(_Distribution):
         :param weights: one weight for each sample, on any scale; None: equal weights
         :param moments: match the mean of the samples instead
         :param tolerance: see the module
-        :raises ValueError: there are too few samples, a sample is not a rotation, or all samples are equal: the likelihood has no maximum
+        :raises ValueError: there are too few samples, a sample is not a rotation, or the likelihood has no maximum: all samples are
+            equal or, for Cayley distributions, a large share of them is
         """
         array = _rotations("samples", samples, tolerance)
         w = _weights(weights)

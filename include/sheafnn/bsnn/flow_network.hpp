@@ -24,7 +24,7 @@ template <class Model>
 struct FlowSteps : NetworkSteps<Model> {
   using Base = NetworkSteps<Model>;
   using S = typename Model::Scalar;
-  static constexpr bool takes_embeddings = false;
+  static constexpr bool takes_embeddings = false, recomputes_layers = false;
 
   FlowSteps(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
       : Base(of, on, features, with),

@@ -156,6 +156,11 @@ struct NodeColumns {
           fail(header.where(), "no column is called '", printable(name), "' (", option, ")");
       }
     };
+    for (const std::string& name : rules.targets) {
+      if (is_ignored(name)) {
+        fail(header.where(), "column '", printable(name), "' is a target, and is not read (--ignore-columns)");
+      }
+    }
     if (rules.needs_targets) require_columns(rules.targets, "--target names the columns of targets");
     require_columns(rules.ignored, "--ignore-columns names the columns that are not read");
   }

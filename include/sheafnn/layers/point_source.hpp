@@ -51,8 +51,7 @@ class PointSource {
 
   /// See SheafStack. Learners share their memory likewise.
   void set_segments(Index length) {
-    stack_.set_segments(length);
-    take_learners(LayerSegments(stack_.count(), length).length);
+    if (stack_.set_segments(length)) take_learners(LayerSegments(stack_.count(), length).length);
   }
 
   /// See SheafLearner.

@@ -47,9 +47,15 @@ class SheafStack {
   /// Which memory a sheaf has.
   [[nodiscard]] std::size_t place(Index s) const noexcept { return static_cast<std::size_t>(segments_.place(s)); }
   /// From now on the sheaves of layers at the same place of their segments have the same memory: build() of one ends another.
-  void set_segments(Index length) {
-    segments_ = {count(), length};
+  /// Without a change nothing is written, because another thread may draw masks.
+  ///
+  /// \returns whether the segments changed
+  bool set_segments(Index length) {
+    const LayerSegments segments(count(), length);
+    if (segments == segments_) return false;
+    segments_ = segments;
     sheaves_.resize(static_cast<std::size_t>(segments_.length), sheaves_.front());
+    return true;
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
   /// Memory with at least this many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/rotation/cayley_distribution.hpp"
@@ -115,7 +116,8 @@ class CayleyCurvature {
     const double least = std::max(0.0, largest) + 1e-14 * (1 + values.cwiseAbs().maxCoeff());
     const auto at = [&](double shift) -> Eigen::VectorXd { return along.array() / (shift - values.array()); };
     double shift = largest < 0 && at(0).norm() <= radius ? 0 : least;
-    if (at(shift).norm() > radius) {
+    const bool ends_at_radius = at(shift).norm() > radius;
+    if (ends_at_radius) {
       double low = shift, high = shift + along.norm() / radius;  // the step is within the radius
       for (int i = 0; i < 100 && high - low > 1e-10 * high; ++i) {
         shift = low + (high - low) / 2;
@@ -125,8 +127,9 @@ class CayleyCurvature {
     }
     Eigen::VectorXd r = at(shift);
     // At a saddle the gradient says nothing about the way up, which is an eigenvector's.
-    if (largest > 1e-8 && r.norm() < radius) {
-      r(turns) += std::copysign(std::sqrt(radius * radius - r.squaredNorm()), along(turns));
+    if (largest > 1e-8 && !ends_at_radius) {
+      const double others = r.head(turns).squaredNorm();
+      r(turns) = std::copysign(std::sqrt(std::max(0.0, radius * radius - others)), along(turns));
     }
     return eigen.eigenvectors() * r;
   }
@@ -171,11 +174,29 @@ template <int N>
 [[nodiscard]] bool cayley_escapes(const std::vector<SquareMatrix<double, N>>& samples,
                                   const SampleWeights& weights, const CayleyEstimate<N>& at, double equal) {
   if (1 - at.kappa > 1e-5) return false;
+  std::vector<std::pair<double, std::size_t>> near;  // distances from M, and indices of samples
+  double weight = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (weights.weight[i] > 0 && (samples[i] - at.location).norm() <= 10 * (1 - at.kappa) &&
-        weight_near<N>(samples, weights, samples[i], equal) >= cayley_share_limit<N>) {
-      return true;
+    const double distance = (samples[i] - at.location).norm();
+    if (weights.weight[i] == 0 || distance > 10 * (1 - at.kappa) + equal) continue;
+    near.emplace_back(distance, i);
+    weight += weights.weight[i];
+  }
+  if (weight < cayley_share_limit<N>) return false;
+  std::sort(near.begin(), near.end());
+  // Samples that count as one have distances from M that differ by at most `equal`: only these are compared.
+  std::size_t first = 0, last = 0;
+  weight = 0;
+  for (const auto& [distance, i] : near) {
+    while (last < near.size() && near[last].first <= distance + equal) weight += weights.weight[near[last++].second];
+    while (near[first].first < distance - equal) weight -= weights.weight[near[first++].second];
+    if (weight < cayley_share_limit<N> - 1e-9) continue;  // differences have rounding errors
+    double same = 0;
+    for (std::size_t k = first; k < last; ++k) {
+      const std::size_t j = near[k].second;
+      if ((samples[j] - samples[i]).norm() <= equal) same += weights.weight[j];
     }
+    if (same >= cayley_share_limit<N>) return true;
   }
   return false;
 }
