@@ -219,8 +219,8 @@ class _Located(_Distribution):
         :param weights: one weight for each sample, on any scale; None: equal weights
         :param moments: match the mean of the samples instead
         :param tolerance: see the module
-        :raises ValueError: there are too few samples, a sample is not a rotation, or the likelihood has no maximum: all samples are
-            equal or, for Cayley distributions, a large share of them is
+        :raises ValueError: there are too few samples, a sample is not a rotation, or the likelihood has no maximum. It has none if
+            all samples are equal or, for Cayley distributions, a large share of them
         """
         array = _rotations("samples", samples, tolerance)
         w = _weights(weights)
