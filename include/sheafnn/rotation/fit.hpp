@@ -122,13 +122,11 @@ struct RotationFit {
   }
 };
 
-/// Maximum likelihood.
+/// Maximum likelihood. Equal samples have no maximum; for Cayley distributions a large share of equal samples suffices (math, "Fits").
 ///
 /// \param samples  rotations (angles, unit vectors) of the type D draws; a std::vector or std::array converts
 /// \param weights  empty, or one for each sample: finite, at least 0, with at least one positive weight
 /// \param options  how far from orthogonal samples may be, e.g. {.tolerance = 1e-5} for float accuracy in double
-/// Equal samples have no maximum. For Cayley distributions a large share of equal samples suffices (math, "Fits").
-///
 /// \throws std::invalid_argument  an invalid sample or weight, too few samples, or samples for which no maximum exists
 /// \throws std::runtime_error  the iteration does not end
 template <class D>
