@@ -5,7 +5,7 @@
 ///
 ///     scaling [--edges E] [--threads N] [options of Google Benchmark]
 ///
-/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 9 GiB. Each size is measured
+/// E (default 10⁶) is the largest number of edges; 10⁷ takes a few minutes and about 7 GiB. Each size is measured
 /// with one thread and with N (default 2). Sizes come in increasing order, because the system only knows the peak
 /// memory of a whole process.
 #include <benchmark/benchmark.h>
