@@ -725,6 +725,9 @@ TEST_CASE("text folder: columns that are not read") {
         "nodes.csv:1: no column is called 'Age' (--ignore-columns names the columns that are not read)");
   CHECK(message_of(Folder(), without({"name"})) ==
         "nodes.csv:1: column 'name' is the first column, which holds the names of the nodes");
+  io::TextOptions learned = without({"joined on", "age", "is_test", "type"});
+  learned.targets = {"age"};
+  CHECK(message_of(folder, learned) == "nodes.csv:1: column 'age' is a target, and is not read (--ignore-columns)");
   // Of the edge list.
   const auto without_edge = [](Strings columns) {
     return io::TextOptions{.ignored_edge_columns = std::move(columns)};
