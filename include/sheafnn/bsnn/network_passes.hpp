@@ -170,8 +170,10 @@ class NetworkPasses {
   /// Invalidates the results of the previous pass. \param shared  see begin()
   void begin_pass(const ForwardPass<S>& pass, const NetworkPasses* shared = nullptr) {
     if constexpr (!Steps::recomputes_layers) {
-      require(pass.recompute_layers == 0, "recompute_layers", pass.recompute_layers,
-              concat("networks of kind ", Model::kind, " keep all layers"));
+      if (pass.recompute_layers != 0) {
+        throw_invalid_argument("recompute_layers", pass.recompute_layers,
+                               concat("networks of kind ", Model::kind, " keep all layers"));
+      }
     }
     require(shared == nullptr || pass.training || !pass.keep, "keep", true,
             "an evaluation that shares its first steps keeps nothing");

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,8 @@ class CayleyCurvature {
  public:
   static constexpr int turns = rotation::rotation_parameters<N>;
   using Vector = Column<double, turns + 1>;
+  /// A type that depends on N: programs that fit nothing do not compile its decomposition.
+  using Symmetric = std::conditional_t<(N > 0), Eigen::MatrixXd, void>;
 
   CayleyCurvature(const std::vector<SquareMatrix<double, N>>& samples, const SampleWeights& weights,
                   const CayleyEstimate<N>& at) {
@@ -109,7 +112,7 @@ class CayleyCurvature {
 
   /// The step of at most `radius` that maximises the quadratic model.
   [[nodiscard]] Vector step(double radius) const {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(hessian);
+    const Eigen::SelfAdjointEigenSolver<Symmetric> eigen(hessian);
     const Eigen::VectorXd& values = eigen.eigenvalues();  // increasing
     const Eigen::VectorXd along = eigen.eigenvectors().transpose() * gradient;
     const double largest = values(turns);
@@ -135,7 +138,7 @@ class CayleyCurvature {
   }
   /// Newton's step in the directions in which the likelihood is curved downwards.
   [[nodiscard]] Vector last_step() const {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(hessian);
+    const Eigen::SelfAdjointEigenSolver<Symmetric> eigen(hessian);
     const Eigen::VectorXd& values = eigen.eigenvalues();
     Eigen::VectorXd along = eigen.eigenvectors().transpose() * gradient;
     const double flat = 1e-7 * values.cwiseAbs().maxCoeff();
@@ -148,7 +151,7 @@ class CayleyCurvature {
   }
 
   Vector gradient;
-  Eigen::MatrixXd hessian;
+  Symmetric hessian;
 };
 
 /// The share of weight at one rotation from which the likelihood has no maximum. As κ → 1 with M there, log f grows by
