@@ -50,6 +50,20 @@ template <int N>
   return sum;
 }
 
+/// The estimate exp(X_turn) M, tanh(artanh κ + growth).
+template <int N>
+[[nodiscard]] CayleyEstimate<N> turned_estimate(const std::vector<SquareMatrix<double, N>>& samples,
+                                                const SampleWeights& weights, const CayleyEstimate<N>& from,
+                                                const rotation::RotationParameters<double, N>& turn, double growth) {
+  const double rate = std::tanh(growth);
+  CayleyEstimate<N> to;
+  to.location = rotation::orthonormalisation_step<double, N>(
+      multiply(rotation::exponential_rotation<double, N>(turn), from.location));
+  to.kappa = std::max(1e-8, (from.kappa + rate) / (1 + from.kappa * rate));
+  to.likelihood = to.kappa < 1 ? cayley_log_likelihood<N>(samples, weights, to.location, to.kappa) : -HUGE_VAL;
+  return to;
+}
+
 /// The estimate moved by φ and η, in units of one sample's standard errors.
 template <int N>
 [[nodiscard]] CayleyEstimate<N> moved_estimate(const std::vector<SquareMatrix<double, N>>& samples,
@@ -60,13 +74,7 @@ template <int N>
   const double scale = (N - 1) * from.kappa / ((1 - from.kappa) * (1 + from.kappa));
   const rotation::RotationParameters<double, N> turn =
       step.template head<turns>() * (std::sqrt(N / (2 * v)) / scale);
-  const double rate = std::tanh(step(turns) / ((N - 1) * std::sqrt(v)));
-  CayleyEstimate<N> to;
-  to.location = rotation::orthonormalisation_step<double, N>(
-      multiply(rotation::exponential_rotation<double, N>(turn), from.location));
-  to.kappa = std::max(1e-8, (from.kappa + rate) / (1 + from.kappa * rate));  // tanh(artanh κ + growth)
-  to.likelihood = to.kappa < 1 ? cayley_log_likelihood<N>(samples, weights, to.location, to.kappa) : -HUGE_VAL;
-  return to;
+  return turned_estimate<N>(samples, weights, from, turn, step(turns) / ((N - 1) * std::sqrt(v)));
 }
 
 /// Gradient and Hessian, in units of one sample's standard errors.

@@ -127,45 +127,36 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   /// \returns  whether the score has come to 0
   template <class Escaped>
   static bool score(const std::vector<SquareMatrix<double, N>>& samples, const detail::SampleWeights& weights,
-                    Estimate& best, int& iteration, const Escaped& escaped) {
+                    Estimate& best, int& iterations, const Escaped& escaped) {
     constexpr double twice = N == 2 ? 2 : 1;
-    for (bool moving = true; moving && iteration < 30 && !escaped(best); ++iteration) {
+    int left = 30;
+    bool ended = false;
+    RotationParameters<double, N> turn;
+    double growth = 0;  // of artanh κ
+    const auto direction = [&] {
+      if (left-- == 0 || escaped(best)) return 0.0;
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (std::size_t i = 0; i < samples.size(); ++i) {
         mean += weights.weight[i] *
                 detail::uniform_behind<double, N>(multiply_nt(samples[i], best.location), best.kappa);
       }
       const double scale = (N - 1) * best.kappa / ((1 - best.kappa) * (1 + best.kappa));
-      RotationParameters<double, N> turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
-      double growth = mean.trace() / ((N - 1) * twice);  // of artanh κ
-      // Squared length in units of one sample's standard errors.
+      turn = skew_parameters<double, N>(mean) * (N / (scale * twice));
+      growth = mean.trace() / ((N - 1) * twice);
       const double length =
           (N - 1) * (N - 1) * twice * growth * growth + 2 * twice / N * scale * scale * turn.squaredNorm();
-      if (length <= 1e-22) return true;
-      // So near, differences of the likelihood are rounding, while the score still has digits.
-      const bool near = length <= 1e-8;
+      ended = length <= 1e-22;
       turn *= std::min(1.0, 1 / turn.norm());
       growth = std::clamp(growth, -2.0, 2.0);
-      moving = false;
-      for (int halving = 0; halving < 40 && !moving; ++halving) {
-        Estimate next;
-        next.location = multiply(exponential_rotation<double, N>(turn), best.location);
-        // tanh(artanh κ + growth)
-        const double step = std::tanh(growth);
-        next.kappa = std::max(1e-8, (best.kappa + step) / (1 + best.kappa * step));
-        if (next.kappa < 1) {
-          next.likelihood = detail::cayley_log_likelihood<N>(samples, weights, next.location, next.kappa);
-          moving = near || next.likelihood > best.likelihood;
-        }
-        if (moving) {
-          best = next;
-          best.location = orthonormalisation_step<double, N>(next.location);
-        }
-        turn *= 0.5;
-        growth *= 0.5;
-      }
-    }
-    return false;
+      return length;
+    };
+    iterations += detail::climb(direction, [&](double part, bool near) {
+      const Estimate next = detail::turned_estimate<N>(samples, weights, best, part * turn, part * growth);
+      if (!(next.kappa < 1) || (!near && !(next.likelihood > best.likelihood))) return false;
+      best = next;
+      return true;
+    });
+    return ended;
   }
 
   /// Few samples have several maxima: climbs from the likeliest samples too, and keeps the highest maximum.
