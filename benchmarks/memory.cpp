@@ -3,10 +3,10 @@
 /// of stalk dimension 3: every array of the network, counted from the sizes of the model, and beside their sum what the heap has
 /// after a step. The graph is as in scaling.cpp.
 ///
-///     memory [--edges E] [--layers L] [--recompute-layers K]
+///     memory [--edges E] [--layers L] [--recompute-layers K | --compress-layers 1]
 ///
 /// E (default 10⁵) is the number of edges, L (default 2) the number of layers. The backward pass computes K layers at a time again
-/// (default 0: none).
+/// (default 0: none). With --compress-layers 1 layers keep 16 bits, and only the last row of the table counts.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -51,7 +51,7 @@ constexpr const char* rows_of_table[] = {
 };
 
 template <class Model>
-Column column(const char* name, const sheafnn::Dataset& data, Index layers, Index recompute) {
+Column column(const char* name, const sheafnn::Dataset& data, Index layers, Index recompute, bool compress) {
   using Family = typename Model::Family;
   using Sizes = sheafnn::detail::BlockSizes<Family>;
   constexpr bool bayesian = Model::bayesian;
@@ -106,6 +106,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers, Inde
                                   {.training = true,
                                    .overwrites = true,
                                    .recompute_layers = recompute,
+                                   .compress_layers = compress,
                                    .input_dropout = 0.5,
                                    .dropout = 0.3,
                                    .nodes = nodes},
@@ -122,18 +123,19 @@ int main(int argc, char** argv) {
     const Index edges = static_cast<Index>(benchmarks::take_option(argc, argv, "--edges", 1e5, 1e3, 1e8));
     const Index layers = static_cast<Index>(benchmarks::take_option(argc, argv, "--layers", 2, 1, 64));
     const Index again = static_cast<Index>(benchmarks::take_option(argc, argv, "--recompute-layers", 0, 0, 64));
+    const bool compress = benchmarks::take_option(argc, argv, "--compress-layers", 0, 0, 1) != 0;
     graph.nodes = edges / 5;
     graph.degree = 10;
     graph.splits = 1;
     const sheafnn::Dataset data = sheafnn::synthetic(graph);
     using sheafnn::Bsnn, sheafnn::Nsd;
     const std::vector<Column> columns = {
-        column<Nsd<sheafnn::Diagonal<3>>>("NSD, diagonal", data, layers, again),
-        column<Nsd<sheafnn::SpecialOrthogonal<3>>>("NSD, rotations", data, layers, again),
-        column<Nsd<sheafnn::GeneralLinear<3>>>("NSD, general", data, layers, again),
-        column<Bsnn<sheafnn::Diagonal<3>>>("BSNN, diagonal", data, layers, again),
-        column<Bsnn<sheafnn::SpecialOrthogonal<3>>>("BSNN, rotations", data, layers, again),
-        column<Bsnn<sheafnn::GeneralLinear<3>>>("BSNN, general", data, layers, again),
+        column<Nsd<sheafnn::Diagonal<3>>>("NSD, diagonal", data, layers, again, compress),
+        column<Nsd<sheafnn::SpecialOrthogonal<3>>>("NSD, rotations", data, layers, again, compress),
+        column<Nsd<sheafnn::GeneralLinear<3>>>("NSD, general", data, layers, again, compress),
+        column<Bsnn<sheafnn::Diagonal<3>>>("BSNN, diagonal", data, layers, again, compress),
+        column<Bsnn<sheafnn::SpecialOrthogonal<3>>>("BSNN, rotations", data, layers, again, compress),
+        column<Bsnn<sheafnn::GeneralLinear<3>>>("BSNN, general", data, layers, again, compress),
     };
     std::vector<std::string> names = {"bytes per edge"}, sums = {"sum"}, measured = {"on the heap"};
     for (const Column& c : columns) {

@@ -101,6 +101,12 @@ void check_model() {
     everything.residual.form = sheafnn::ResidualForm::initial;
     CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
     everything.residual = {};
+    sampling.compress_layers = true;
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    sampling.compress_layers = false;
+    sampling.recompute_layers = 1;
+    CHECK(allocations_of_epochs<Model>(everything, sampling, threads) == 0);
+    sampling.recompute_layers = 0;
   }
 }
 
@@ -153,7 +159,8 @@ void check_flow() {
 #if defined(SHEAFNN_TEST_OWN_MALLOC)
 /// Bytes of a network after a training step.
 template <class Model>
-long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrites = true, Index recompute = 0) {
+long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrites = true, Index recompute = 0,
+                      bool compress = false) {
   ModelOptions options;
   options.features = data.feature_count();
   options.classes = data.class_count;
@@ -168,6 +175,7 @@ long bytes_of_network(const sheafnn::Dataset& data, Index layers, bool overwrite
                                   {.training = true,
                                    .overwrites = overwrites,
                                    .recompute_layers = recompute,
+                                   .compress_layers = compress,
                                    .input_dropout = 0.5,
                                    .dropout = 0.3,
                                    .nodes = nodes},
@@ -215,6 +223,21 @@ TEST_CASE("a layer more that is computed again takes memory for its mask and a p
   check.operator()<Bsnn<Rotations>>(data.graph.edge_count() * 2 * 10 * 4);
   // The learner of a first layer has no dropout.
   check.operator()<Nsd<Rotations>>(features + mask);
+}
+
+TEST_CASE("a layer more that is kept in 16 bits takes half of its memory") {
+  using Rotations = sheafnn::SpecialOrthogonal<3>;
+  const sheafnn::Dataset data = sheafnn::synthetic({.nodes = 3000, .classes = 3, .features = 60, .splits = 1});
+  const long mask = data.node_count() * 3 * 8 / 8, small = 3 << 14;
+  const auto check = [&]<class Model>(long masks) {
+    const long layer = (bytes_of_network<Model>(data, 10) - bytes_of_network<Model>(data, 6)) / 4,
+               compressed = (bytes_of_network<Model>(data, 10, true, 0, true) -
+                             bytes_of_network<Model>(data, 6, true, 0, true)) / 4;
+    CHECK(compressed >= (layer - masks * mask) / 2 + masks * mask - small);
+    CHECK(compressed <= (layer - masks * mask) / 2 + masks * mask + small);
+  };
+  check.operator()<Bsnn<Rotations>>(1);
+  check.operator()<Nsd<Rotations>>(2);
 }
 
 TEST_CASE(

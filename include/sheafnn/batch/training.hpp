@@ -139,6 +139,8 @@ template <class Model>
             "the batch engine takes all training nodes in one step");
     require(own.recompute_layers == 0, sheafnn::detail::concat("trainings[", i, "].recompute_layers"),
             own.recompute_layers, "the batch engine keeps all layers");
+    require(!own.compress_layers, sheafnn::detail::concat("trainings[", i, "].compress_layers"),
+            own.compress_layers, "the batch engine keeps layers as they are computed");
     require(own.sample_loss == SampleLoss::expected, sheafnn::detail::concat("trainings[", i, "].sample_loss"),
             to_string(own.sample_loss), "the batch engine has the expected loss only");
     require(t.model->options() == trainings.front().model->options(),

@@ -32,7 +32,7 @@ struct FlowWeights {
 
   [[nodiscard]] LayerReads reads() const noexcept { return {}; }
   [[nodiscard]] bool wrapped() const noexcept { return false; }
-  void set_segments(Index) const noexcept {}
+  void set_memory(Index, bool, Execution) const noexcept {}
   template <class Use>
   void for_masks(const Use&) const {}
   template <class T>

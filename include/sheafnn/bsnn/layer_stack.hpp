@@ -2,6 +2,7 @@
 /// LayerKinds: the kinds of layers that networks of a model may have, and LayerStack: the layers of a network.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <memory>
 #include <type_traits>
@@ -12,6 +13,7 @@
 
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/compressed_memory.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer.hpp"
@@ -150,6 +152,7 @@ class LayerStack {
       std::vector<Buffer<S>*> arrays;
       layer->list_memory(arrays);
       memory_.add(std::move(arrays), kind);
+      kinds_.push_back(kind);
       layers_.push_back(std::move(layer));
     }
     if (graph.part() == nullptr || own < 0 || sharing < 0) return;
@@ -170,10 +173,35 @@ class LayerStack {
   [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
   /// The layers that backward passes compute again at a time, and their arrays.
   [[nodiscard]] const LayerSegments& segments() const noexcept { return memory_.segments(); }
-  /// \param length  see LayerSegments; the input of a segment stays, and where layers read X_{l−1}, this one as well
-  void set_segments(Index length) { memory_.set({count(), length}, reads_.before ? 2 : 1); }
-  /// Before the forward pass of layer l.
-  void take_memory(Index l) noexcept { memory_.take(l); }
+  /// Has every layer arrays of its own, which no other layer overwrites?
+  [[nodiscard]] bool keeps_own() const noexcept { return segments().whole() && !compressed(); }
+  /// Do layers have their arrays in turn, and backward passes read them from 16 bits?
+  [[nodiscard]] bool compressed() const noexcept { return outputs_.active(); }
+  /// \param length      see LayerSegments; the input of a segment stays, and where layers read X_{l−1}, this one as well
+  /// \param compresses  see CompressedMemory. Unchecked: there is one segment then
+  void set_memory(Index length, bool compresses, Execution execution) {
+    if (!compresses && compressed()) {
+      outputs_.end();
+      others_.end();
+    }
+    memory_.set({count(), length}, reads_.before ? 2 : 1);
+    if (!compresses) return;
+    if (!compressed()) share_arrays();
+    outputs_.take(count() - 1, execution, false);  // before layers run, encoders use the memory of X_{L+1}
+  }
+  /// Before the forward pass of layer l. \param keep  will a backward pass follow?
+  void take_memory(Index l, Execution execution, bool keep) {
+    memory_.take(l);
+    if (!compressed()) return;
+    outputs_.take(l, execution, keep);
+    others_.take(l, execution, keep);
+  }
+  /// Before the backward pass of layer l: brings back what it kept, and its inputs.
+  void restore_memory(Index l, Execution execution) {
+    if (!compressed()) return;
+    others_.restore(l, execution);
+    for (Index m = l; m >= std::max<Index>(l + 1 - outputs_in_place(), 0); --m) outputs_.restore(m, execution);
+  }
   /// Calls use(l, mask) for the dropouts of the layers' inputs.
   template <class Use>
   void for_masks(const Use& use) const {
@@ -186,8 +214,28 @@ class LayerStack {
   }
 
  private:
+  /// Number of layers whose outputs a layer's passes need in place: its own, X_l and, where layers read it, X_{l−1}.
+  [[nodiscard]] Index outputs_in_place() const noexcept { return reads_.before ? 3 : 2; }
+  /// Outputs follow each other in as many arrays as are needed in place; all else that a layer keeps has one set for each kind.
+  void share_arrays() {
+    for (Index l = 0; l < count(); ++l) {
+      std::vector<Buffer<S>*> output, others;
+      layers_[static_cast<std::size_t>(l)]->list_memory(others);
+      const bool lists = !others.empty();
+      if (lists) {
+        output.push_back(others.front());
+        others.erase(others.begin());
+      }
+      outputs_.add(std::move(output), lists ? l % outputs_in_place() : -1 - l);
+      others_.add(std::move(others),
+                  std::find(kinds_.begin(), kinds_.end(), kinds_[static_cast<std::size_t>(l)]) - kinds_.begin());
+    }
+  }
+
   std::vector<std::unique_ptr<Layer<Family, S>>> layers_;
+  std::vector<std::type_index> kinds_;
   SegmentMemory<S> memory_;
+  CompressedMemory<S> outputs_, others_;
   bool wrapped_ = false;
   LayerReads reads_ = {.blocks = false, .work = false};
 };

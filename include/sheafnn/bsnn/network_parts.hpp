@@ -162,6 +162,8 @@ struct NetworkParts
 
   /// Takes a pass. \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void set_pass(const ForwardPass<S>& of) {
+    require(!of.compress_layers || graph.part() == nullptr, "compress_layers", of.compress_layers,
+            "parts of a graph keep layers as they are computed");
     check_layer_noise(of, layers.reads().scores * (graph.arc_count() + graph.node_count()), layer_count());
     Index noise = 0;
     if constexpr (is_sampled) noise = graph.arc_count() * Posterior::noise_size;

@@ -174,6 +174,10 @@ class NetworkPasses {
         throw_invalid_argument("recompute_layers", pass.recompute_layers,
                                concat("networks of kind ", Model::kind, " keep all layers"));
       }
+      if (pass.compress_layers) {
+        throw_invalid_argument("compress_layers", true,
+                               concat("networks of kind ", Model::kind, " keep layers as they are computed"));
+      }
     }
     require(shared == nullptr || pass.training || !pass.keep, "keep", true,
             "an evaluation that shares its first steps keeps nothing");
@@ -210,6 +214,9 @@ class NetworkPasses {
     check_drawn("features_after");
     if (layer_count < layers && steps_.pass.recompute_layers > 0 && steps_.pass.recompute_layers < layers) {
       throw std::logic_error("features_after() of inner layers needs a pass with recompute_layers = 0");
+    }
+    if (layer_count < layers && steps_.pass.compress_layers) {
+      throw std::logic_error("features_after() of inner layers needs a pass with compress_layers = false");
     }
   }
   [[noreturn]] static void throw_keeps_nothing() {

@@ -63,8 +63,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
   FeatureView<const S> apply_layer(Index l, const FeatureView<const S>& x) {
-    const bool last = l + 1 == this->layer_count(), keeps_mixed = l == 0 && this->layers.segments().whole();
-    this->layers.take_memory(l);
+    const bool last = l + 1 == this->layer_count(), keeps_mixed = l == 0 && this->layers.keeps_own();
+    this->layers.take_memory(l, execution, pass.keeps());
     this->release_rows();  // the layer may overwrite them; one that keeps its W and Y there becomes their owner
     this->layers[l].forward({.execution = execution,
                              .sheaf = this->sheaf_of(l),
@@ -108,6 +108,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     const LayerSegments& segments = this->layers.segments();
     for (Index l = this->layer_count(); l-- > 0;) {
       if (segments.ends_before_others(l)) apply_layers_again(segments.first(l), l);
+      if (this->layers.compressed()) restore_layer(l);
       apply_layer_backward(l, bar);
       if (l < this->sheaf_count()) sheaf_backward(l);
       this->add_before_bar(execution, l);
@@ -122,6 +123,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
       if (this->sheaf_count() > 1) build_sheaf(l, x);
       apply_layer(l, x);
     }
+  }
+  /// Brings back what a layer and its sheaf kept in 16 bits.
+  void restore_layer(Index l) {
+    this->layers.restore_memory(l, execution);
+    if (l < this->sheaf_count() && this->sheaf_count() > 1) this->source.restore(l, execution);
   }
   /// Computes the derivatives of X_{l+1} (in x_bar), of the layer's weights and of its sheaf's blocks. Reads the
   /// derivative of X_{l+2}, which is overwritten.
@@ -213,8 +219,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   [[nodiscard]] bool encodes_twice() const { return *this->model.options().separate_encoder; }
   void set_pass(const ForwardPass<S>& of) {
     Parts::set_pass(of);
-    this->layers.set_segments(of.recompute_layers);
-    this->source.set_segments(of.recompute_layers);
+    this->layers.set_memory(of.recompute_layers, of.compress_layers, execution);
+    this->source.set_memory(of.recompute_layers, of.compress_layers, of.keeps());
     this->source.work_in(this->learner_work());
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
   }

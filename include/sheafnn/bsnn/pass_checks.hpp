@@ -63,6 +63,11 @@ void check_pass(const ForwardPass<S>& pass, Index node_count) {
   rate("dropout", pass.dropout);
   require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
   require(pass.recompute_layers >= 0, "recompute_layers", pass.recompute_layers, "must be at least 0 (0: none)");
+  if (pass.compress_layers && pass.recompute_layers != 0) {
+    throw_invalid_argument("compress_layers", true,
+                           concat("recompute_layers is ", pass.recompute_layers,
+                                  ", and layers are either kept or computed again"));
+  }
   check_increasing(pass.nodes, node_count, "node");
 }
 /// Checks the explicit noise of models that sample, `size` values per sheaf. \throws std::invalid_argument  noise of

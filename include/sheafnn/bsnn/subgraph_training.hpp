@@ -131,6 +131,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
                               .training = true,
                               .overwrites = true,
                               .recompute_layers = options.recompute_layers,
+                              .compress_layers = options.compress_layers,
                               .input_dropout = options.input_dropout,
                               .dropout = options.dropout,
                               .nodes = batch.targets};
@@ -158,6 +159,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
     const auto pass = network.begin({.seed = options.seed,
                                      .epoch = step - 1,  // of the last step
                                      .recompute_layers = options.recompute_layers,
+                                     .compress_layers = options.compress_layers,
                                      .nodes = batch.targets});
     pass.draw_samples(options.samples, [&](const MatrixView<S>& out) {
       of_batch.predict(network.execution(), out, network.nodes(), MatrixView<double>(sums.data(), nodes, outputs));

@@ -88,6 +88,9 @@ struct TrainOptions {
   /// Number of layers in a row that the backward pass computes again, from the input of the first: less memory, the same
   /// results. 0: it keeps what all layers have computed.
   Index recompute_layers = 0;
+  /// Keep in 16 bits what the backward pass reads of layers: less memory, and derivatives of values with 8 significant bits. Not with
+  /// recompute_layers.
+  bool compress_layers = false;
   Index samples = 3;            ///< number of posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)
   int threads = 0;              ///< number of threads, at most; 0: chosen by the size of the graph. Results do not depend on it
@@ -163,6 +166,10 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::between(0, many, " (0: none)"),
          .since = "0.3"},
         options.recompute_layers...);
+  visit({.key = "compress_layers",
+         .summary = "keep what the backward pass reads of layers in 16 bits, to take less memory",
+         .since = "0.3"},
+        options.compress_layers...);
   visit({"samples", "number of posterior samples averaged at evaluation", Range::between(1, 1024)},
         options.samples...);
   visit({"seed", "seed of weights, dropout and noise"}, options.seed...);

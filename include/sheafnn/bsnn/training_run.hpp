@@ -81,6 +81,7 @@ class TrainingRun {
       const ForwardPass<S> evaluation{.seed = options_.seed,
                                       .epoch = pass_.epoch,
                                       .recompute_layers = options_.recompute_layers,
+                                      .compress_layers = options_.compress_layers,
                                       .nodes = nodes_of_targets(loss_, evaluated_)};
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
@@ -102,6 +103,7 @@ class TrainingRun {
     pass_.training = true;
     pass_.overwrites = !has_own_targets<LossType>;  // a loss of pairs reads what the sheaf learner reads
     pass_.recompute_layers = options_.recompute_layers;
+    pass_.compress_layers = options_.compress_layers;
     pass_.input_dropout = options_.input_dropout;
     pass_.dropout = options_.dropout;
     cut_batches(epoch);

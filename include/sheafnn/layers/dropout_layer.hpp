@@ -41,6 +41,8 @@ class DropoutLayer {
     if (dropped_) detail::apply_dropout(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, bar.data());
   }
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
+  /// The array of output() where something is dropped.
+  [[nodiscard]] Buffer<S>& kept() noexcept { return kept_; }
 
  private:
   Index rows_, columns_;

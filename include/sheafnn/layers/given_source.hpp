@@ -52,7 +52,8 @@ class GivenSource {
 
   void work_in(S*) const noexcept {}
   /// Sheaves stay.
-  void set_segments(Index) const noexcept {}
+  void set_memory(Index, bool, bool) const noexcept {}
+  void restore(Index, Execution) const noexcept {}
   void begin_backward(Execution, double, bool = false) {}
   void backward(Execution, const SheafSourceWeights<const S>&, const SheafInput<S>&, double, const MatrixView<S>&,
                 const MatrixView<S>&, const SheafSourceWeights<S>&) {}
@@ -78,7 +79,8 @@ GivenSource<Family, S>::GivenSource(const Graph& graph, const EdgeBlocks<S>& blo
       weights_(static_cast<std::size_t>(given.count())),
       built_(weights_.size(), false) {
   for (Index s = 0; s < given.count(); ++s) {
-    detail::load_given_maps<S>(given[s], blocks, [&](Index block, int side) { return stack_[s].maps(block, side); });
+    detail::load_given_maps<S>(given[s], blocks,
+                               [&](Index block, int side) { return stack_[s].maps(block, side); });
     weights_[static_cast<std::size_t>(s)] = detail::given_weights(given[s], blocks);
   }
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
@@ -41,6 +42,10 @@ class NodeScalings {
   [[nodiscard]] const S* scale(Index u) const noexcept { return scale_.data() + u * Sizes::gram; }
   [[nodiscard]] S* scales() noexcept { return scale_.data(); }
   [[nodiscard]] Buffer<S>& degree_blocks() noexcept { return degree_block_; }
+  /// Adds the arrays that build() writes.
+  void list_memory(std::vector<Buffer<S>*>& list) {
+    for (Buffer<S>* array : {&degree_block_, &scale_, &eigen_}) list.push_back(array);
+  }
 
   /// The entries that determine a Gram matrix.
   static void to_triangle(const Gram<Family, P>& g, P* numbers) {

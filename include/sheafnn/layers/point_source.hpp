@@ -49,9 +49,22 @@ class PointSource {
     for (Index s = 0; s < static_cast<Index>(inputs_.size()); ++s) use(s, inputs_[place(s)].mask());
   }
 
-  /// See SheafStack. Learners share their memory likewise.
-  void set_segments(Index length) {
-    if (stack_.set_segments(length)) take_learners(LayerSegments(stack_.count(), length).length);
+  /// See SheafStack. Learners and their inputs share their memory likewise.
+  void set_memory(Index length, bool compresses, bool keep) {
+    keeps_ = keep;
+    if (!compresses && dropped_.active()) dropped_.end();
+    stack_.set_memory(
+        length, compresses, keep, [this](Index places) { take_learners(places); },
+        [this](Index s, std::vector<Buffer<S>*>& list) {
+          if (!learners_.empty()) learners_[place(s)].list_memory(list);
+        });
+    if (!compresses || dropped_.active()) return;
+    for (DropoutLayer<S>& input : inputs_) dropped_.add({&input.kept()}, 0);
+  }
+  /// Before backward() of a sheaf; see SheafStack.
+  void restore(Index sheaf, Execution execution) {
+    stack_.restore(sheaf, execution);
+    if (dropped_.active() && inputs_[place(sheaf)].dropped()) dropped_.restore(sheaf, execution);
   }
 
   /// See SheafLearner.
@@ -109,6 +122,8 @@ class PointSource {
   Stack stack_;
   std::vector<Learner> learners_;
   std::vector<DropoutLayer<S>> inputs_;
+  CompressedMemory<S> dropped_;  ///< outputs of inputs_ where something is dropped
+  bool keeps_ = false;           ///< set_memory()
 };
 
 template <RestrictionMapFamily Family, class S, class Maps>
@@ -147,8 +162,10 @@ void PointSource<Family, S, Maps>::take_learners(Index places) {
 template <RestrictionMapFamily Family, class S, class Maps>
 void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>& weights,
                                          const SheafInput<S>& input) {
+  if constexpr (requires { stack_.take(input.sheaf, execution); }) stack_.take(input.sheaf, execution);
   if constexpr (is_learned<Family>) {
     const std::size_t at = place(input.sheaf);
+    if (dropped_.active() && input.dropout.active()) dropped_.take(input.sheaf, execution, keeps_);
     inputs_[at].forward(execution, input.x, input.dropout);
     learners_[at].forward(execution, weights.learners[static_cast<std::size_t>(input.sheaf)],
                           inputs_[at].output());
@@ -159,8 +176,8 @@ void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceW
 
 template <RestrictionMapFamily Family, class S, class Maps>
 void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSourceWeights<const S>& weights,
-                                      const SheafInput<S>& input, double, const MatrixView<S>& x_bar,
-                                      const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
+                                            const SheafInput<S>& input, double, const MatrixView<S>& x_bar,
+                                            const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
   if constexpr (is_learned<Family>) {
     constexpr int size = PointMap<Family>::size;
     const std::size_t s = static_cast<std::size_t>(input.sheaf), at = place(input.sheaf);

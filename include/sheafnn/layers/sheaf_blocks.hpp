@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
@@ -106,6 +107,11 @@ class SheafBlocks {
     return transport_.data() + edge * Sizes::transport;
   }
 
+  /// Adds the arrays that build() writes.
+  void list_memory(std::vector<Buffer<S>*>& list) {
+    scalings_.list_memory(list);
+    for (Buffer<S>* array : {&map_, &transport_, &arc_map_}) list.push_back(array);
+  }
   /// Computes D, S and Q from the maps.
   ///
   /// \param weight         lanes-innermost edge weights w_e, or null for 1

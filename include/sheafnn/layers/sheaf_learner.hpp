@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
@@ -61,6 +62,10 @@ class SheafLearner {
     work_->raw_bar.take(*blocks_);
   }
 
+  /// Adds the arrays that forward() writes and backward() reads.
+  void list_memory(std::vector<Buffer<S>*>& list) {
+    for (Buffer<S>* array : {&raw_, &hidden_, &edge_factor_, &edge_weight_}) list.push_back(array);
+  }
   /// Keeps projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
   void work_in(S* memory) noexcept { work_->projection = memory; }
 

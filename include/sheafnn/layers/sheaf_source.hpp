@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/compressed_memory.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/layer_segments.hpp"
 #include "sheafnn/layers/noise.hpp"
@@ -46,16 +48,38 @@ class SheafStack {
   [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept { return sheaves_[place(s)]; }
   /// Which memory a sheaf has.
   [[nodiscard]] std::size_t place(Index s) const noexcept { return static_cast<std::size_t>(segments_.place(s)); }
-  /// From now on the sheaves of layers at the same place of their segments have the same memory: build() of one ends another.
-  /// Without a change nothing is written, because another thread may draw masks.
+  /// Decides how sheaves share memory. Without a change nothing is written, because another thread may draw masks.
   ///
-  /// \returns whether the segments changed
-  bool set_segments(Index length) {
-    const LayerSegments segments(count(), length);
-    if (segments == segments_) return false;
-    segments_ = segments;
-    sheaves_.resize(static_cast<std::size_t>(segments_.length), sheaves_.front());
-    return true;
+  /// \param length      the sheaves of layers at the same place of segments of this length have the same memory: build() of one
+  ///                    ends another (LayerSegments)
+  /// \param compresses  all have the same arrays in turn (CompressedMemory). Unchecked: there is one segment then
+  /// \param keep        will a backward pass follow?
+  /// \param resize      resize(places) if the number of places has changed
+  /// \param more        more(s, list) adds further arrays that sheaf s is built with
+  template <class Resize, class More>
+  void set_memory(Index length, bool compresses, bool keep, const Resize& resize, const More& more) {
+    keeps_ = keep;
+    if (!compresses && memory_.active()) memory_.end();
+    if (const LayerSegments segments(count(), length); segments != segments_) {
+      segments_ = segments;
+      sheaves_.resize(static_cast<std::size_t>(segments_.length), sheaves_.front());
+      resize(segments_.length);
+    }
+    if (!compresses || memory_.active()) return;
+    for (Index s = 0; s < count(); ++s) {
+      std::vector<Buffer<S>*> arrays;
+      (*this)[s].list_memory(arrays);
+      more(s, arrays);
+      memory_.add(std::move(arrays), 0);
+    }
+  }
+  /// Before build() of a sheaf.
+  void take(Index s, Execution execution) {
+    if (memory_.active()) memory_.take(s, execution, keeps_);
+  }
+  /// Before the backward pass of a sheaf.
+  void restore(Index s, Execution execution) {
+    if (memory_.active()) memory_.restore(s, execution);
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
   /// Memory with at least this many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
@@ -79,6 +103,8 @@ class SheafStack {
   LayerSegments segments_;
   std::vector<SheafBlocks<Family, S>> sheaves_;
   SheafBlocksGradient<Family, S> gradient_;
+  CompressedMemory<S> memory_;
+  bool keeps_ = false;                                               ///< set_memory()
   std::shared_ptr<Buffer<S>> more_ = std::make_shared<Buffer<S>>();  ///< of edge_memory()
 };
 

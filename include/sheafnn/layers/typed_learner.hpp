@@ -51,6 +51,12 @@ class TypedLearner {
     if (is_plain()) plain_.share_work(other.plain_);
     for (std::size_t t = 0; t < types_.size(); ++t) types_[t]->learner.share_work(other.types_[t]->learner);
   }
+  /// As in SheafLearner.
+  void list_memory(std::vector<Buffer<S>*>& list) {
+    plain_.list_memory(list);
+    for (const std::unique_ptr<OfType>& of : types_) of->learner.list_memory(list);
+    for (Buffer<S>* array : {&raw_, &edge_weight_}) list.push_back(array);
+  }
   /// As in SheafLearner. With several types each learner keeps memory of its own.
   void work_in(S* memory) noexcept {
     if (is_plain()) plain_.work_in(memory);

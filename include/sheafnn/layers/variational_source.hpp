@@ -97,8 +97,15 @@ class VariationalSource {
   void work_in(S* memory) noexcept {
     if constexpr (requires { learner_.work_in(memory); }) learner_.work_in(memory);
   }
-  /// See SheafStack. Sheaves are drawn again.
-  void set_segments(Index length) { stack_.set_segments(length); }
+  /// See SheafStack. In segments, sheaves are drawn again.
+  void set_memory(Index length, bool compresses, bool keep) {
+    stack_.set_memory(length, compresses, keep, [](Index) {}, [](Index, std::vector<Buffer<S>*>&) {});
+  }
+  /// Before backward() of a sheaf; see SheafStack.
+  void restore(Index sheaf, Execution execution) {
+    add_deferred(execution);  // before their derivatives are overwritten
+    stack_.restore(sheaf, execution);
+  }
   /// Z, which the learner reads.
   [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
 
@@ -229,7 +236,8 @@ void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const She
 template <class Posterior, class S, class Maps>
 void VariationalSource<Posterior, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>&,
                                                   const SheafInput<S>& input) {
-  add_deferred(execution);  // before their derivatives are overwritten
+  add_deferred(execution);  // as in restore()
+  if constexpr (requires { stack_.take(input.sheaf, execution); }) stack_.take(input.sheaf, execution);
   stack_[input.sheaf].build(execution, edge_weights(), false,
                             [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); });
 }
