@@ -273,8 +273,8 @@ SHEAFNN_PACK_FUNCTION(usual_exp, exp, false)
 SHEAFNN_PACK_FUNCTION(usual_log, log, false)
 #undef SHEAFNN_PACK_FUNCTION
 
-/// e^a, lane by lane, within two units of the last place; 0 where it is below half of the least normal number, which is
-/// where Eigen's ends. Takes any numbers.
+/// e^a, lane by lane, within two units of the last place. Below half of the least normal number it is 0; Eigen's stands
+/// still there. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> exp(const Pack<T, W>& a) {
   constexpr T end = static_cast<T>(std::is_same_v<T, float> ? -88.02 : -709.08);
