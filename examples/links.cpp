@@ -51,7 +51,7 @@ std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& da
   const NodeNumbers numbers = data.node_names.empty() ? NodeNumbers(data.name, data.node_count())
                                                       : NodeNumbers(data.name, data.node_names);
   sheafnn::io::detail::EdgeListReader reader(sheafnn::io::CsvReader(file), numbers);
-  const sheafnn::Graph pairs(numbers.count(), reader.read("has no pair of two different nodes").edges);
+  const sheafnn::Graph pairs(numbers.count(), reader.read_pairs());
   programs::print_dropped_pairs(pairs, file + ": ", "a pair");
   return {pairs.edges().begin(), pairs.edges().end()};
 }
@@ -207,8 +207,9 @@ std::vector<Edge> unknown_edges(const sheafnn::Dataset& data) {
 /// The pairs of --ranking: the candidates, or else the edges without a label or number, or else the test pairs.
 ///
 /// \throws std::invalid_argument  there are none, naming the option `name` with its value
-std::vector<Edge> pairs_to_predict(const Settings& s, const sheafnn::Dataset& data, const sheafnn::EdgeTargets& split,
-                                   std::string_view name, const std::string& value) {
+std::vector<Edge> pairs_to_predict(const Settings& s, const sheafnn::Dataset& data,
+                                   const sheafnn::EdgeTargets& split, std::string_view name,
+                                   const std::string& value) {
   if (!s.candidates.empty()) return read_pairs(s.candidates, data);
   std::vector<Edge> r = unknown_edges(data);
   if (r.empty()) r = test_pairs(split);
@@ -337,9 +338,7 @@ int main(int argc, char** argv) {
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option(
-      "--score", score,
-      "score of a pair: dot, bilinear, or the sheaf's energy (default: bilinear)");
+  model->add_option("--score", score, "score of a pair: dot, bilinear, or the sheaf's energy (default: bilinear)");
   model->add_option("--outputs", s.network.classes, "number of outputs per node, from which scores are computed")
       ->capture_default_str();
   const auto all = [](std::string_view) { return true; };

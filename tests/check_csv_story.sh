@@ -173,7 +173,7 @@ awk 'NR == 1 {print $0 ",type"; next} {print $0 "," (NR % 2 ? "knows" : "helps")
 awk 'NR == 1 {print $0 ",type"; next} {print $0 "," (NR % 3 ? "old" : "young")}' people/nodes.csv > typed/nodes.csv
 typed=("${train[@]/people/typed}" --epochs 3 --make-splits 60/20/20 --split-count 1 --model nsd)
 refuse "typed/edges.csv:3: column 'type' is .*--edge-types" "${typed[@]}" --stalks young=1
-refuse "typed/nodes.csv:2: column 'type': 'old' is not a finite number; with --stalks the program train .*leave it out" "${typed[@]}" --edge-types
+refuse "typed/nodes.csv:2: column 'type': 'old' is not a finite number; --stalks of the program train .*leave it out" "${typed[@]}" --edge-types
 "${typed[@]}" --edge-types --stalks young=1 --edge-stalks helps=1 --save typed.safetensors --sheaf typed.npz > /dev/null \
   || fail "train with types"
 "$bin/predict" --model typed.safetensors --dataset typed --label trade --output typed.csv --sheaf again.npz > /dev/null \

@@ -248,9 +248,9 @@ TEST_CASE("text folder: for prediction, labels may be missing") {
   CHECK(data.labels.empty());
   CHECK(data.class_count == 0);
   CHECK(data.node_names == Strings{"a", "b"});
-  CHECK(message_of(folder) == "nodes.csv: has no label column 'label'; --label names another");
+  CHECK(message_of(folder) == "nodes.csv: has no label column 'label'; TextOptions::label names another");
   CHECK(message_of(folder, {.label = "y"}, DatasetUse::prediction) ==
-        "nodes.csv: has no label column 'y'; --label names another");
+        "nodes.csv: has no label column 'y'; TextOptions::label names another");
 }
 
 TEST_CASE("text folder: matrices of edges and features, labels in a list") {
@@ -305,7 +305,7 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   const std::string head = "name,label,x\n";
   const std::string advice =
       "; features are numbers: write a column of 0 and 1 for each text, or leave the column out "
-      "(--ignore-columns)";
+      "(TextOptions::ignored_columns)";
   CHECK(message_of_nodes(head + "ada,a,1\n\nbob,b,inf\n") ==
         "nodes.csv:4: column 'x': 'inf' is not a finite number");
   CHECK(message_of_nodes(head + "ada,a,+-1\n") ==
@@ -322,7 +322,7 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
         "nodes.csv:2: column 'x': 'no, 1' is not a finite number" + advice);
   CHECK(message_of_nodes("name,kind\nada,red\n") ==
         "nodes.csv:2: column 'kind': 'red' is not a finite number; no "
-        "column is called 'label' (--label names the column of the labels)");
+        "column is called 'label' (TextOptions::label names the column of the labels)");
   CHECK(message_of_nodes(head + "ada,a\n") == "nodes.csv:2: has 2 fields; the header has 3");
   CHECK(message_of_nodes(head + "ada,a,1\nada,b,1\n") == "nodes.csv:3: node 'ada' was already listed in line 2");
   CHECK(message_of_nodes(head + ",a,1\n") == "nodes.csv:2: the node has no name");
@@ -347,7 +347,7 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
         "test or "
         "nothing");
   CHECK(message_of_nodes("name,x,label,split\nada,1,a,test\nbob,1,a,val\n\"c, d\",1,b,\neve,1,b,test\n") ==
-        "nodes.csv: column 'split' puts no node into the set 'train'; training needs one (--make-splits draws "
+        "nodes.csv: column 'split' puts no node into the set 'train'; training needs one (random_splits() draws "
         "splits)");
 }
 
@@ -406,7 +406,7 @@ TEST_CASE("text folder: bad edges are named with line and node") {
   std::filesystem::remove(folder / "nodes.csv");
   CHECK(message_of(folder) ==
         " has edges, but neither nodes.csv (or .tsv) nor features.mtx; with "
-        "--identity-features an edge list is enough");
+        "TextOptions::identity_features an edge list is enough");
 }
 
 TEST_CASE("text folder: an edge list alone, with one-hot features") {
@@ -435,7 +435,7 @@ TEST_CASE("text folder: an edge list alone, with one-hot features") {
   CHECK(message("node1,node2\nnode2,node3\n").find("edges.csv:1: node 'node1' is not in ") == 0);
   CHECK(message("ada,ada\n") == "edges.csv: the graph has no edge between different nodes");
   CHECK(message("ada,bob\n", DatasetUse::training) ==
-        "edges.csv: has no label column 'label'; --label names another");
+        "edges.csv: has no label column 'label'; TextOptions::label names another");
   std::filesystem::remove(folder / "edges.csv");
   folder.write("edges.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n");
   CHECK(message_of(folder, options).find(" has edges, but neither nodes.csv") == 0);
@@ -549,11 +549,11 @@ TEST_CASE("edge lists: columns of other programs") {
   CHECK(
       message_of_edges("source,target,Weight\nada,bob,1\nbob,eve,0.5\n") ==
       "edges.csv:3: column 'Weight' is '0.5', and '1' in line 2; edges have no weights or other attributes here: "
-      "remove the column (--ignore-edge-columns), or learn it with the program links (--edge-labels, "
-      "--edge-target)");
+      "remove the column (TextOptions::ignored_edge_columns), or learn it (TextOptions::edge_labels or "
+      "edge_target)");
   CHECK(message_of_edges("ada,bob,1\nbob,eve,2\n") ==
         "edges.csv:2: column 3 is '2', and '1' in line 1; edges have no weights or other attributes here: remove "
-        "the column, or learn it with the program links (--edge-labels, --edge-target)");
+        "the column, or learn it (TextOptions::edge_labels or edge_target)");
   CHECK(message_of_edges("source,target,type\nada,bob,likes\nbob,eve,hates\n")
             .starts_with("edges.csv:3: column 'type'"));
   CHECK(message_of_edges("source,target,w\nada,bob,1\nbob,eve\n") ==
@@ -608,10 +608,9 @@ TEST_CASE("text folder: types of edges and nodes") {
   of_nodes.node_types = true;
   CHECK(message_of(Folder(node_text), of_nodes) ==
         "nodes.csv: has no column 'type', which tells the types of nodes");
-  CHECK(
-      message_of(Folder(nodes, edges), of_nodes) ==
-      "edges.csv:3: column 'type' is 'fears', and 'likes' in line 2; --edge-types, or edge_types=True in Python, "
-      "gives each type weights of the sheaf learner");
+  CHECK(message_of(Folder(nodes, edges), of_nodes) ==
+        "edges.csv:3: column 'type' is 'fears', and 'likes' in line 2; TextOptions::edge_types gives each type "
+        "weights of the sheaf learner");
 }
 
 TEST_CASE("text folder: the column of types has any spelling in either table") {
@@ -652,8 +651,7 @@ TEST_CASE("text folder: the column of types has any spelling in either table") {
 
 TEST_CASE("text folder: types of nodes as texts are no features, and the message says what to do") {
   const std::string advice =
-      "; with --stalks the program train reads the column as types of nodes, as Python does with "
-      "node_types=True; otherwise leave it out";
+      "; TextOptions::node_types reads the column as types of nodes; otherwise leave it out";
   for (const std::string name : {"type", "Type"}) {
     const std::string nodes = "name,label,age," + name + "\nada,0,1,\nbob,1,2,robot\n";
     CHECK(message_of(Folder(nodes, "ada,bob\n")) ==
@@ -667,12 +665,12 @@ TEST_CASE("text folder: types of nodes as texts are no features, and the message
     try {
       static_cast<void>(io::load_hypergraph(folder.path().string()));
     } catch (const std::runtime_error& error) {
-      CHECK(std::string(error.what()).find("--stalks") == std::string::npos);
+      CHECK(std::string(error.what()).find("node_types") == std::string::npos);
     }
   }
   CHECK(message_of_nodes("name,label,kind\nada,red,x\n") ==
         "nodes.csv:2: column 'kind': 'x' is not a finite number; features are numbers: write a column of 0 and 1 "
-        "for each text, or leave the column out (--ignore-columns)");
+        "for each text, or leave the column out (TextOptions::ignored_columns)");
 }
 
 TEST_CASE("names of classes and columns in metadata") {
@@ -719,15 +717,17 @@ TEST_CASE("text folder: columns that are not read") {
   typed.node_types = true;
   CHECK(message_of(folder, typed) == "nodes.csv: has no column 'type', which tells the types of nodes");
   CHECK(message_of(Folder(), without({"label"})) ==
-        "nodes.csv: has no label column 'label'; --label names another");
+        "nodes.csv: has no label column 'label'; TextOptions::label names another");
   CHECK(io::load_text_folder(Folder().path(), without({"split"})).splits.empty());
-  CHECK(message_of(Folder(), without({"Age"})) ==
-        "nodes.csv:1: no column is called 'Age' (--ignore-columns names the columns that are not read)");
+  CHECK(
+      message_of(Folder(), without({"Age"})) ==
+      "nodes.csv:1: no column is called 'Age' (TextOptions::ignored_columns names the columns that are not read)");
   CHECK(message_of(Folder(), without({"name"})) ==
         "nodes.csv:1: column 'name' is the first column, which holds the names of the nodes");
   io::TextOptions learned = without({"joined on", "age", "is_test", "type"});
   learned.targets = {"age"};
-  CHECK(message_of(folder, learned) == "nodes.csv:1: column 'age' is a target, and is not read (--ignore-columns)");
+  CHECK(message_of(folder, learned) ==
+        "nodes.csv:1: column 'age' is a target, and is not read (TextOptions::ignored_columns)");
   // Of the edge list.
   const auto without_edge = [](Strings columns) {
     return io::TextOptions{.ignored_edge_columns = std::move(columns)};
@@ -742,15 +742,73 @@ TEST_CASE("text folder: columns that are not read") {
   both.edge_types = true;
   CHECK(io::load_text_folder(edges.path(), both).edge_type_names == Strings{"likes", "owns"});
   CHECK(message_of(edges, without_edge({"Since"})) ==
-        "edges.csv:1: no column is called 'Since' (--ignore-edge-columns names the columns that are not read)");
+        "edges.csv:1: no column is called 'Since' (TextOptions::ignored_edge_columns names the columns that are "
+        "not read)");
   CHECK(message_of(edges, without_edge({"target"})) == "edges.csv:1: column 'target' holds the ends of the edges");
   CHECK(message_of(Folder(node_text, "ada,bob,3\n"), without_edge({"3"})) ==
-        "edges.csv:1: no column is called '3' (--ignore-edge-columns names the columns that are not read)");
+        "edges.csv:1: no column is called '3' (TextOptions::ignored_edge_columns names the columns that are not "
+        "read)");
   io::TextOptions unnamed = without({"age"});
   unnamed.identity_features = true;
   test::TemporaryFolder list;
   list.write("edges.csv", "ada,bob\n");
-  CHECK(message_of(list, unnamed) == " has no nodes.csv (or .tsv), and so no column 'age' (--ignore-columns)");
+  CHECK(message_of(list, unnamed) ==
+        " has no nodes.csv (or .tsv), and so no column 'age' (TextOptions::ignored_columns)");
+}
+
+TEST_CASE("messages name options in the words of the caller") {
+  const Folder dated("name,label,born\nada,a,1815-12-10\n");
+  const Folder weighted("name,label,x\nada,a,1\nbob,b,2\neve,a,3\n", "source,target,w\nada,bob,1\nbob,eve,2\n");
+  const Folder unlabelled("name,x\nada,1\n");
+  const auto check = [&](Caller caller, const char* columns, const char* edge_columns, const char* label) {
+    set_caller(caller);
+    CHECK(message_of(dated).ends_with(std::string("leave the column out (") + columns + ")"));
+    CHECK(message_of(weighted).find(std::string("remove the column (") + edge_columns + "), or learn it") !=
+          std::string::npos);
+    CHECK(message_of(unlabelled) ==
+          std::string("nodes.csv: has no label column 'label'; ") + label + " names another");
+    if (caller != Caller::program) {
+      for (const Folder* folder : {&dated, &weighted, &unlabelled}) {
+        CHECK(message_of(*folder).find("--") == std::string::npos);
+      }
+    }
+  };
+  check(Caller::program, "--ignore-columns", "--ignore-edge-columns", "--label");
+  check(Caller::python, "ignore_columns", "ignore_edge_columns", "label");
+  check(Caller::cpp, "TextOptions::ignored_columns", "TextOptions::ignored_edge_columns", "TextOptions::label");
+}
+
+TEST_CASE("options of tables are refused for data without tables") {
+  const auto message = [](const char* data, const io::TextOptions& options) {
+    try {
+      static_cast<void>(io::load_dataset(data, {}, DatasetUse::training, options));
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string karate = "karate: is no folder of tables, to which the option TextOptions::";
+  CHECK(message("karate", {}).empty());
+  CHECK(message("karate", {.ignored_columns = {"age"}}) == karate + "ignored_columns (age) belongs");
+  CHECK(message("karate", {.ignored_edge_columns = {"w"}}) == karate + "ignored_edge_columns (w) belongs");
+  CHECK(message("karate", {.label = "club"}) == karate + "label (club) belongs");
+  CHECK(message("karate", {.identity_features = true}) == karate + "identity_features (on) belongs");
+}
+
+TEST_CASE("pairs of nodes: columns that differ are refused without options of graphs") {
+  const std::vector<std::string> names = {"ada", "bob", "eve"};
+  const io::detail::NodeNumbers nodes("nodes.csv", names);
+  const auto pairs = [&](const std::string& text) {
+    return io::detail::EdgeListReader(io::CsvReader("pairs.csv", {text.begin(), text.end()}, ','), nodes)
+        .read_pairs();
+  };
+  CHECK(pairs("source,target\nada,bob\nbob,eve\n") == std::vector<Edge>{{0, 1}, {1, 2}});
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(pairs("source,target,w\nada,bob,1\nbob,eve,2\n")),
+      "pairs.csv:3: column 'w' is '2', and '1' in line 2; pairs have no attributes: remove the column",
+      std::runtime_error);
+  CHECK_THROWS_WITH_AS(static_cast<void>(pairs("ada,ada\n")), "pairs.csv: has no pair of two different nodes",
+                       std::runtime_error);
 }
 
 TEST_CASE("text folder: carriage returns inside lines, and names in messages") {

@@ -68,9 +68,8 @@ TEST_CASE("labels: exponents of any size") {
 
 TEST_CASE("labels: whole numbers below -1 are refused, for -1 beside them is no class") {
   const std::string end =
-      " is not allowed; numbers must be at least 0, or -1 where unknown (missing_labels, --missing-labels of "
-      "programs: "
-      "other words for unknown labels)";
+      " is not allowed; numbers must be at least 0, or -1 where unknown (missing_labels: other words for unknown "
+      "labels)";
   CHECK(error_of({"1", "-2", "0", "-2"}) == "t:2: label -2" + end);
   CHECK(error_of({"0.5", "1", "-3.0"}) == "t:3: label -3.0" + end);
   CHECK(error_of({"0.5", "-1.5", "-0"}) == "no error");
@@ -95,8 +94,7 @@ TEST_CASE("labels: numbers are classes by value") {
 TEST_CASE("labels: words for missing values are refused, with the way out") {
   CHECK(error_of({"a", "b", "None"}) ==
         "t:3: label 'None' is not allowed; it usually means a missing value. Leave an unknown label empty, or "
-        "write -1. Or give the words for an unknown label in the option missing_labels (--missing-labels); all "
-        "other words are classes then");
+        "write -1. Or give the words for an unknown label in missing_labels; all other words are classes then");
   for (const char* text : {"NA",
                            "Na",
                            "N/A",

@@ -411,7 +411,7 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
   CHECK_MESSAGE_IS(
       archive_with("node_labels", npy<int>({4}, {0, 1, -2, 0}, {"<i8"})),
       "t.npz: node_labels[2]: label -2 is not allowed; numbers must be at least 0, or -1 where unknown "
-      "(missing_labels, --missing-labels of programs: other words for unknown labels)");
+      "(missing_labels: other words for unknown labels)");
   CHECK(load(archive_with("node_labels", npy<double>({4}, {0, 1, nan, 0}))).labels ==
         std::vector<std::int32_t>{0, 1, -1, 0});
   CHECK_MESSAGE_IS(archive_with("node_labels", npy<int>({4}, {-1, 1, 1, -1}, {"<i8"})),
@@ -801,7 +801,7 @@ TEST_CASE("load_npz: for prediction, graph and features are enough") {
   arrays["node_labels"] = npy<int>({4}, {0, 1, -2, 0}, {"<i8"});
   CHECK(error_of([&] { static_cast<void>(predicted(arrays)); }) ==
         "t.npz: node_labels[2]: label -2 is not allowed; numbers must be at least 0, or -1 where unknown "
-        "(missing_labels, --missing-labels of programs: other words for unknown labels)");
+        "(missing_labels: other words for unknown labels)");
   for (const std::string key : {"node_features", "edges"}) {
     Arrays lacking = small_arrays();
     lacking.erase(key);
@@ -1125,7 +1125,7 @@ TEST_CASE("load_npz: types of edges and nodes") {
         "t.npz: has both 'edge_types' and 'etype'; only one can be meant");
   // Types that differ have to be read or taken away; an array of another size has no types of these edges.
   CHECK(error_of([&] { static_cast<void>(read(arrays, {})); }) ==
-        "t.npz: edge_types[1] is 'c', and 'w' at 0; --edge-types, or edge_types=True in Python, gives each type "
+        "t.npz: edge_types[1] is 'c', and 'w' at 0; TextOptions::edge_types gives each type "
         "weights of the sheaf learner; otherwise remove the key");
   CHECK(refused("edge_types", texts({"w", "w", "w", "w", "w"}), {}).empty());
   CHECK(refused("edge_types", texts({"w", "c"}), {}).empty());

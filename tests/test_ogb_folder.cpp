@@ -222,7 +222,7 @@ TEST_CASE("a converter refuses what the loader refuses, and leaves nothing behin
           "raw/node-feat.csv:1: feature 0 is 1e+39, which is too large for single precision");
     CHECK(messages(raw, {.split = "time"}).second == "split: has no split 'time'; it has random");
     std::filesystem::create_directories(raw.folder / "split/time");
-    CHECK(messages(raw).second == "split: has 2 splits, random, time; name one of them (--split)");
+    CHECK(messages(raw).second == "split: has 2 splits, random, time; name one of them (OgbConversion::split)");
     std::filesystem::remove_all(raw.folder / "split");
     CHECK(messages(raw).second == "split: has no split; training needs one");
   }

@@ -19,6 +19,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <sheafnn/core/caller.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/file.hpp>
 #include <stdexcept>
@@ -176,6 +177,7 @@ class Attempts {
 template <class ReadArguments, class Body>
 int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const Body& body) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  sheafnn::set_caller(sheafnn::Caller::program);
   try {
     refuse_misread_numbers(app);
     if (dynamic_cast<const HelpFormatter*>(app.get_formatter().get()) == nullptr) {

@@ -186,6 +186,14 @@ def different(name: str, values: Sequence[str]) -> None:
             raise ValueError(f"{name}[{i}]: {value!r} is not allowed; column {first[value]} has the same name")
 
 
+def names(name: str, value: Any) -> list[str]:
+    """Names of columns, none of which is empty; a text is one name."""
+    own = text_list(name, value, "a list of names") or []
+    if "" in own:
+        raise ValueError(f"{name}: {value!r} is not allowed; a name is empty")
+    return own
+
+
 def text_list(name: str, value: Any, expected: str) -> list[str] | None:
     """One text or several, or None.
 

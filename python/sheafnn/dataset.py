@@ -863,6 +863,10 @@ def load_dataset(
     node_types: bool = False,
     edge_labels: str | None = None,
     edge_target: str | None = None,
+    label: str = "label",
+    ignore_columns: Sequence[str] = (),
+    ignore_edge_columns: Sequence[str] = (),
+    identity_features: bool = False,
 ) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
@@ -878,17 +882,22 @@ def load_dataset(
     :param edge_labels: column of ``edges.csv``, or key of an .npz file with one value for each listed edge: labels of the edges
         (:attr:`Dataset.edge_labels`), which ``LinkPredictor(targets="classes")`` learns. The number -1 is a label
     :param edge_target: likewise numbers of the edges (:attr:`Dataset.edge_targets`), for ``targets="numbers"``
+    :param label: column of ``nodes.csv`` with the labels
+    :param ignore_columns: columns of ``nodes.csv`` that are not read, such as texts and dates
+    :param ignore_edge_columns: columns of ``edges.csv`` that are not read, such as weights
+    :param identity_features: whether the features are one-hot node numbers in place of what the files hold
     :raises FileNotFoundError: there is no such file
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
     :raises ValueError: targets that are no names, or a name that occurs twice; labels or numbers of edges that are missing
     """
-    for argument, column in (("edge_labels", edge_labels), ("edge_target", edge_target)):
-        if column is not None and (not isinstance(column, str) or not column):
+    for argument, column in (("edge_labels", edge_labels), ("edge_target", edge_target), ("label", label)):
+        if (column is not None or argument == "label") and (not isinstance(column, str) or not column):
             raise ValueError(f"{argument}: {column!r} is not allowed; expected the name of a column or key")
     names = _checks.text_list("targets", targets, "a list of names")
     core = _core.load_dataset(
         os.fspath(path), not splits, not labels, missing_words(missing_labels), names, bool(edge_types), bool(node_types),
-        edge_labels or "", edge_target or "",
+        edge_labels or "", edge_target or "", label, _checks.names("ignore_columns", ignore_columns),
+        _checks.names("ignore_edge_columns", ignore_edge_columns), bool(identity_features),
     )
     # Labels of arrays are numbers again; a text folder's are texts.
     arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _checks, _core, _masks
 from ._estimator import Progress, check_loaded, check_sizes, number_of_split, option_texts, sampling
 from ._labels import encode as _encode
-from ._labels import same_classes
+from ._labels import missing_words, same_classes
 from .classifier import Uncertainty, class_notes, classes_of
 from .dataset import NodeData, _class_names, _feature_arrays, _feature_names
 
@@ -128,14 +128,28 @@ def _made(cls: type[Hypergraph], parts: tuple[Any, ...], classes: np.ndarray, na
     return cls(core, classes)
 
 
-def load_hypergraph(path: str | os.PathLike[str], *, prediction: bool = False) -> Hypergraph:
+def load_hypergraph(
+    path: str | os.PathLike[str],
+    *,
+    prediction: bool = False,
+    label: str = "label",
+    ignore_columns: Sequence[str] = (),
+    missing_labels: Sequence[str] | None = None,
+) -> Hypergraph:
     """A hypergraph in an .npz file, or in a folder with hyperedges.csv and nodes.csv (docs/data.md).
 
     :param prediction: whether the data serve a prediction only: labels may be missing, and splits are ignored
+    :param label: column of ``nodes.csv`` with the labels
+    :param ignore_columns: columns of ``nodes.csv`` that are not read, such as texts and dates
+    :param missing_labels: as in :func:`load_dataset`
     :raises FileNotFoundError: there is no such file
     :raises RuntimeError: the file cannot be read; the message names the file, the line or key, the value and the limit
+    :raises ValueError: names of columns that are no texts, or empty
     """
-    return Hypergraph(_core.load_hypergraph(os.fspath(path), bool(prediction)))
+    if not isinstance(label, str) or not label:
+        raise ValueError(f"label: {label!r} is not allowed; expected the name of a column or key")
+    ignored = _checks.names("ignore_columns", ignore_columns)
+    return Hypergraph(_core.load_hypergraph(os.fspath(path), bool(prediction), label, ignored, missing_words(missing_labels)))
 
 
 def synthetic_hypergraph(

@@ -167,7 +167,8 @@ void bind_dataset(nb::module_& module) {
       .def_ro("edge_class_names", &Dataset::edge_class_names)
       .def_prop_ro("edge_labels",
                    [](const Dataset& data) {
-                     return nb::cast(to_numpy(std::vector<std::int32_t>(data.edge_labels), {data.edge_labels.size()}));
+                     return nb::cast(
+                         to_numpy(std::vector<std::int32_t>(data.edge_labels), {data.edge_labels.size()}));
                    })
       .def_prop_ro("edge_targets",
                    [](const Dataset& data) {
@@ -210,17 +211,23 @@ void bind_dataset(nb::module_& module) {
       "load_dataset",
       [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels,
          std::optional<std::vector<std::string>> targets, bool edge_types, bool node_types,
-         const std::string& edge_labels, const std::string& edge_target) {
+         const std::string& edge_labels, const std::string& edge_target, const std::string& label,
+         std::vector<std::string> ignore_columns, std::vector<std::string> ignore_edge_columns,
+         bool identity_features) {
         const GilRelease release;
         if (targets) sheafnn::io::check_target_names("targets", *targets);
         Dataset r = sheafnn::io::load_dataset(path, {},
                                               prediction   ? sheafnn::DatasetUse::prediction
                                               : own_splits ? sheafnn::DatasetUse::own_splits
                                                            : sheafnn::DatasetUse::training,
-                                              {.missing_labels = std::move(missing_labels),
+                                              {.label = label,
+                                               .identity_features = identity_features,
+                                               .missing_labels = std::move(missing_labels),
                                                .edge_types = edge_types,
                                                .node_types = node_types,
                                                .targets = std::move(targets).value_or(std::vector<std::string>()),
+                                               .ignored_columns = std::move(ignore_columns),
+                                               .ignored_edge_columns = std::move(ignore_edge_columns),
                                                .edge_labels = edge_labels,
                                                .edge_target = edge_target});
         using sheafnn::io::detail::require_edge_values;
@@ -230,7 +237,9 @@ void bind_dataset(nb::module_& module) {
       },
       nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none(),
       nb::arg("targets") = nb::none(), nb::arg("edge_types") = false, nb::arg("node_types") = false,
-      nb::arg("edge_labels") = "", nb::arg("edge_target") = "");
+      nb::arg("edge_labels") = "", nb::arg("edge_target") = "", nb::arg("label") = "label",
+      nb::arg("ignore_columns") = std::vector<std::string>(),
+      nb::arg("ignore_edge_columns") = std::vector<std::string>(), nb::arg("identity_features") = false);
   module.def(
       "encode_text_labels",
       [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words, bool minus_one) {

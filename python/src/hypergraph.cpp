@@ -195,12 +195,19 @@ void bind_hypergraph(nb::module_& module) {
                return sheafnn::synthetic_hypergraph({nodes, classes, features, words, hyperedges, least_size,
                                                      largest_size, homophily, feature_noise, splits, seed});
              });
-  module.def("load_hypergraph", [](const std::string& path, bool prediction) {
-    const GilRelease release;
-    return sheafnn::io::load_hypergraph(path, {},
-                                        prediction ? sheafnn::DatasetUse::prediction
-                                                   : sheafnn::DatasetUse::training);
-  });
+  module.def(
+      "load_hypergraph",
+      [](const std::string& path, bool prediction, const std::string& label,
+         std::vector<std::string> ignore_columns, sheafnn::MissingLabels missing_labels) {
+        const GilRelease release;
+        return sheafnn::io::load_hypergraph(path, {},
+                                            prediction ? sheafnn::DatasetUse::prediction
+                                                       : sheafnn::DatasetUse::training,
+                                            {.label = label,
+                                             .missing_labels = std::move(missing_labels),
+                                             .ignored_columns = std::move(ignore_columns)});
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   module.def("train_hypergraph", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none());
 }

@@ -3,6 +3,7 @@
 #include "module.hpp"
 
 #include <exception>
+#include <sheafnn/core/caller.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/version.hpp>
 
@@ -12,6 +13,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ library behind sheafnn; use the package's own names.";
   module.attr("version") = SHEAFNN_VERSION_STRING;
   module.attr("built_for") = SHEAFNN_BUILT_FOR;
+  sheafnn::set_caller(sheafnn::Caller::python);
   python::watch_interpreter();
   nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {

@@ -481,3 +481,35 @@ def test_masked_rows_of_a_list():
     assert np.array_equal(features, [[1, np.nan], [3, 4]], equal_nan=True)
     with pytest.raises(ValueError, match="features: "):
         sheafnn.Dataset.from_numpy(None, [np.ma.masked_array([1.0, 2.0], [0, 1]), [3.0]])
+
+
+def test_columns_of_tables_are_chosen_and_left_out_as_in_programs(tmp_path):
+    folder = tmp_path / "crm"
+    folder.mkdir()
+    (folder / "nodes.csv").write_text("name,kind,joined,age,split\nada,a,2024-05-01,31,train\nbob,b,,40,validation\ncyd,a,,29,test\n")
+    (folder / "edges.csv").write_text("source,target,since\nada,bob,2020\nbob,cyd,2021\n")
+    with pytest.raises(RuntimeError, match=r"nodes.csv:2: column 'kind': 'a' .*; no column is called 'label' \(label names the column"):
+        sheafnn.load_dataset(folder)
+    with pytest.raises(RuntimeError, match=r"nodes.csv:2: column 'joined': '2024-05-01' .*leave the column out \(ignore_columns\)$"):
+        sheafnn.load_dataset(folder, label="kind")
+    message = r"edges.csv:3: column 'since' is .*remove the column \(ignore_edge_columns\), or learn it \(edge_labels or edge_target\)$"
+    with pytest.raises(RuntimeError, match=message):
+        sheafnn.load_dataset(folder, label="kind", ignore_columns=["joined"])
+    data = sheafnn.load_dataset(folder, label="kind", ignore_columns=["joined"], ignore_edge_columns="since")
+    assert data.feature_names == ["age"] and data.classes.tolist() == ["a", "b"] and data.edge_count == 2
+    one_hot = sheafnn.load_dataset(folder, label="kind", ignore_columns="joined", ignore_edge_columns="since", identity_features=True)
+    assert (one_hot.features.toarray() == np.eye(3)).all()
+    for wrong in ({"ignore_columns": [1]}, {"ignore_edge_columns": [""]}, {"label": ""}, {"label": None}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .* is not allowed"):
+            sheafnn.load_dataset(folder, **wrong)
+    with pytest.raises(RuntimeError, match=r"karate: is no folder of tables, to which the option ignore_columns \(joined\) belongs"):
+        sheafnn.load_dataset("karate", ignore_columns=["joined"])
+
+
+def test_tables_of_hypergraphs_leave_columns_out_too(tmp_path):
+    (tmp_path / "nodes.csv").write_text("name,kind,joined,age\nada,a,2024-05-01,31\nbob,?,,40\ncyd,b,,29\n")
+    (tmp_path / "hyperedges.csv").write_text("ada,bob,cyd\n")
+    with pytest.raises(RuntimeError, match=r"'kind': 'a' .*; no column is called 'label' \(label names"):
+        sheafnn.load_hypergraph(tmp_path)
+    data = sheafnn.load_hypergraph(tmp_path, label="kind", ignore_columns=["joined"], missing_labels=["?"])
+    assert data.feature_names == ["age"] and data.classes.tolist() == ["a", "b"] and data.labels.tolist() == [0, -1, 1]

@@ -67,6 +67,14 @@ struct VectorOf {
 };
 #endif
 
+#if SHEAFNN_AVX2
+/// Bytes of the register that one chunk of a pack of floats is; may it use the functions of core/pack_functions.hpp?
+template <int W>
+inline constexpr int float_chunk_bytes = VectorOf<float, W>::bytes;
+template <int W>
+inline constexpr bool pack_has_functions = has_float_functions<float_chunk_bytes<W>>;
+#endif
+
 /// Where there are no compiler vectors, packs are read and written in parts of 16 bytes.
 template <class T, int W>
 inline constexpr std::size_t pack_alignment = SHEAFNN_VECTOR_TYPES != 0 || sizeof(T) * W < 16
@@ -240,46 +248,52 @@ using scalar_of_t = typename ScalarOf<T>::type;
 
 // Eigen 5 vectorises sines and cosines in double precision, with errors of thousands of units in the last place near their
 // zeros: these go lane by lane.
-#define SHEAFNN_PACK_FUNCTION(name, lane_by_lane)                                \
+#define SHEAFNN_PACK_FUNCTION(name, function, lane_by_lane)                      \
   template <class T, int W>                                                      \
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> name(const Pack<T, W>& a) { \
     if constexpr (detail::one_by_one || lane_by_lane) {                          \
-      using std::name;                                                           \
+      using std::function;                                                       \
       T x[W];                                                                    \
       a.store(x);                                                                \
-      SHEAFNN_UNROLL for (int i = 0; i < W; ++i) x[i] = name(x[i]);              \
+      SHEAFNN_UNROLL for (int i = 0; i < W; ++i) x[i] = function(x[i]);          \
       return Pack<T, W>::load(x);                                                \
     } else {                                                                     \
       Eigen::Array<T, W, 1> x;                                                   \
       a.store(x.data());                                                         \
-      x = x.name().eval();                                                       \
+      x = x.function().eval();                                                   \
       return Pack<T, W>::load(x.data());                                         \
     }                                                                            \
   }
-SHEAFNN_PACK_FUNCTION(expm1, false)
-SHEAFNN_PACK_FUNCTION(log1p, false)
-SHEAFNN_PACK_FUNCTION(sin, (std::is_same_v<T, double>))
-SHEAFNN_PACK_FUNCTION(cos, (std::is_same_v<T, double>))
-SHEAFNN_PACK_FUNCTION(tanh, false)
-SHEAFNN_PACK_FUNCTION(exp, false)
-SHEAFNN_PACK_FUNCTION(log, false)
+SHEAFNN_PACK_FUNCTION(expm1, expm1, false)
+SHEAFNN_PACK_FUNCTION(log1p, log1p, false)
+SHEAFNN_PACK_FUNCTION(sin, sin, (std::is_same_v<T, double>))
+SHEAFNN_PACK_FUNCTION(cos, cos, (std::is_same_v<T, double>))
+SHEAFNN_PACK_FUNCTION(tanh, tanh, false)
+SHEAFNN_PACK_FUNCTION(usual_exp, exp, false)
+SHEAFNN_PACK_FUNCTION(usual_log, log, false)
 #undef SHEAFNN_PACK_FUNCTION
+
+/// e^a, lane by lane, within two units of the last place. Below half of the least normal number it is 0; Eigen's stands
+/// still there. Takes any numbers.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> exp(const Pack<T, W>& a) {
+  constexpr T end = static_cast<T>(std::is_same_v<T, float> ? -88.02 : -709.08);
+  return select(a < Pack<T, W>(end), Pack<T, W>(T(0)), usual_exp(a));
+}
+/// log a, lane by lane, within two units of the last place. Eigen's knows no subnormal numbers. Takes any numbers.
+template <class T, int W>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> log(const Pack<T, W>& a) {
+  constexpr T power = static_cast<T>(0x1p64), shift = static_cast<T>(44.36141955583650);  // log 2^64
+  const auto low = a < Pack<T, W>(std::numeric_limits<T>::min());
+  return usual_log(select(low, a * power, a)) - select(low, Pack<T, W>(shift), Pack<T, W>(T(0)));
+}
+/// e^min(a, 0), T = float, double or Pack.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T exp_of_negative(const T& a) {
+  using std::exp;
+  return exp(select(a > T(0), T(0), a));
+}
 #if SHEAFNN_AVX2
-
-}  // namespace sheafnn::math
-
-namespace sheafnn::detail {
-
-/// Bytes of the register that one chunk of a pack of floats is; may it use the functions of core/pack_functions.hpp?
-template <int W>
-inline constexpr int float_chunk_bytes = static_cast<int>(sizeof(typename Pack<float, W>::Chunk));
-template <int W>
-inline constexpr bool pack_has_functions = has_float_functions<float_chunk_bytes<W>>;
-
-}  // namespace sheafnn::detail
-
-namespace sheafnn::math {
-
 template <int W>
   requires detail::pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp(const Pack<float, W>& a) {
@@ -288,15 +302,6 @@ template <int W>
                { r.chunk[i] = detail::exp_of<detail::float_chunk_bytes<W>>(a.chunk[i]); })
   return r;
 }
-#endif
-
-/// e^min(a, 0), T = float, double or Pack.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T exp_of_negative(const T& a) {
-  using std::exp;
-  return exp(select(a > T(0), T(0), a));
-}
-#if SHEAFNN_AVX2
 template <int W>
   requires detail::pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp_of_negative(const Pack<float, W>& a) {

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/caller.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/text.hpp"
@@ -214,12 +215,12 @@ template <class Place>
         continue;
       }
       if (!missing && (detail::means_missing(text) || detail::is_word_of(text, detail::infinite_words))) {
-        throw_invalid_argument(
-            place(u), detail::concat("label '", detail::printable(texts[u]), "'"),
-            detail::concat("it usually means a missing value. Leave an unknown label empty",
-                           minus_one ? ", or write -1" : "",
-                           ". Or give the words for an unknown label in the option missing_labels "
-                           "(--missing-labels); all other words are classes then"));
+        throw_invalid_argument(place(u), detail::concat("label '", detail::printable(texts[u]), "'"),
+                               detail::concat("it usually means a missing value. Leave an unknown label empty",
+                                              minus_one ? ", or write -1" : "",
+                                              ". Or give the words for an unknown label in ",
+                                              detail::caller_name::missing_labels.text(),
+                                              "; all other words are classes then"));
       }
       known.push_back(texts[u]);
       values.push_back(std::move(value));
@@ -246,8 +247,9 @@ template <class Place>
     const auto first = std::find(text_of.begin(), text_of.end(), static_cast<std::int32_t>(t));
     throw_invalid_argument(place(static_cast<std::size_t>(first - text_of.begin())),
                            detail::concat("label ", detail::printable(known[t])),
-                           "numbers must be at least 0, or -1 where unknown (missing_labels, --missing-labels of "
-                           "programs: other words for unknown labels)");
+                           detail::concat("numbers must be at least 0, or -1 where unknown (",
+                                          detail::caller_name::missing_labels.text(),
+                                          ": other words for unknown labels)"));
   }
 
   EncodedLabels r;

@@ -78,8 +78,7 @@ class EdgeListReader {
     }
     csv_.read_as_edges(comments);
   }
-  /// \param without  what messages say of a file without an edge
-  [[nodiscard]] EdgeList read(std::string_view without = "the graph has no edge between different nodes") {
+  [[nodiscard]] EdgeList read() {
     for (bool first = true; csv_.next(); first = false) {
       const bool header = first && read_header();
       if (first) check_ignored(header);
@@ -90,7 +89,8 @@ class EdgeListReader {
       fail(csv_.file(), "has no column 'type', which tells the types of edges");
     }
     if (std::all_of(list_.edges.begin(), list_.edges.end(), [](const Edge& e) { return e.u == e.v; })) {
-      fail(csv_.file(), without);
+      fail(csv_.file(),
+           of_graph_ ? "the graph has no edge between different nodes" : "has no pair of two different nodes");
     }
     return std::move(list_);
   }
@@ -99,6 +99,12 @@ class EdgeListReader {
     collects_ = true;
     static_cast<void>(read());
     return std::move(names_);
+  }
+
+  /// The lines of a file of pairs that are no edges, such as pairs to predict.
+  [[nodiscard]] std::vector<Edge> read_pairs() {
+    of_graph_ = false;
+    return read().edges;
   }
 
  private:
@@ -157,8 +163,8 @@ class EdgeListReader {
     for (const std::string& name : ignored_) {
       const auto found = std::find(fields.begin(), fields.end(), name);
       if (!header || found == fields.end()) {
-        fail(csv_.where(), "no column is called '", printable(name),
-             "' (--ignore-edge-columns names the columns that are not read)");
+        fail(csv_.where(), "no column is called '", printable(name), "' (",
+             caller_name::ignored_edge_columns.text(), " names the columns that are not read)");
       }
       const auto k = static_cast<std::size_t>(found - fields.begin());
       if (k == ends_[0] || k == ends_[1]) {
@@ -264,12 +270,18 @@ class EdgeListReader {
     const bool missing = !chosen_.empty() && list_.texts.empty();
     fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
          "' in line ", column.line,
-         missing ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
-         : column.kind == Kind::type
-             ? std::string(unread_types)
-             : sheafnn::detail::concat("; edges have no weights or other attributes here: remove the column",
-                                       column.name.starts_with('\'') ? " (--ignore-edge-columns)" : "",
-                                       ", or learn it with the program links (--edge-labels, --edge-target)"));
+         missing                     ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
+         : column.kind == Kind::type ? unread_types()
+                                     : advice(column));
+  }
+  /// What to do about a column of values that differ.
+  [[nodiscard]] std::string advice(const Column& column) const {
+    if (!of_graph_) return "; pairs have no attributes: remove the column";
+    const std::string remove = column.name.starts_with('\'')
+                                   ? sheafnn::detail::concat(" (", caller_name::ignored_edge_columns.text(), ")")
+                                   : std::string();
+    return sheafnn::detail::concat("; edges have no weights or other attributes here: remove the column", remove,
+                                   ", or learn it (", caller_name::edge_values.text(), ")");
   }
 
   CsvReader csv_;
@@ -281,6 +293,7 @@ class EdgeListReader {
   std::vector<Column> columns_;
   EdgeList list_;
   bool collects_ = false;  ///< names of nodes
+  bool of_graph_ = true;   ///< the lines are the edges of a graph
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::int32_t> numbers_;
 };

@@ -91,7 +91,7 @@ struct TableRules {
   bool numbered = false;  ///< a first column called as texts[0] holds these texts; rows have no names then
   /// Where sets belong, for messages.
   std::string_view sets = "a column called split (or split_0, split_1, ...) holds train, validation or test";
-  std::string_view text_advice = "";  ///< what messages say of a feature that is a text
+  std::string text_advice = "";  ///< what messages say of a feature that is a text
 };
 
 /// What the columns of a node table mean.
@@ -150,19 +150,22 @@ struct NodeColumns {
       if (roles.back() == Role::feature) refuse_set(header, names[k], rules);
       labelled = labelled || roles.back() == Role::label;
     }
-    const auto require_columns = [&](const std::vector<std::string>& wanted, std::string_view option) {
+    const auto require_columns = [&](const std::vector<std::string>& wanted, const CallerName& option,
+                                     std::string_view what) {
       for (const std::string& name : wanted) {
         if (!is_in(names, name))
-          fail(header.where(), "no column is called '", printable(name), "' (", option, ")");
+          fail(header.where(), "no column is called '", printable(name), "' (", option.text(),
+               " names the columns ", what, ")");
       }
     };
     for (const std::string& name : rules.targets) {
       if (is_ignored(name)) {
-        fail(header.where(), "column '", printable(name), "' is a target, and is not read (--ignore-columns)");
+        fail(header.where(), "column '", printable(name), "' is a target, and is not read (",
+             caller_name::ignored_columns.text(), ')');
       }
     }
-    if (rules.needs_targets) require_columns(rules.targets, "--target names the columns of targets");
-    require_columns(rules.ignored, "--ignore-columns names the columns that are not read");
+    if (rules.needs_targets) require_columns(rules.targets, caller_name::targets, "of targets");
+    require_columns(rules.ignored, caller_name::ignored_columns, "that are not read");
   }
 };
 
@@ -340,11 +343,12 @@ class NodeTableReader {
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     const auto hint = [&]() -> std::string {
       if (rules_.types == TypeColumn::feature && is_type_column(columns_.names[column])) {
-        return "; with --stalks the program train reads the column as types of nodes, as Python does with "
-               "node_types=True; otherwise leave it out";
+        return sheafnn::detail::concat("; ", caller_name::node_types.text(),
+                                       " reads the column as types of nodes; otherwise leave it out");
       }
-      if (columns_.labelled || rules_.label.empty()) return std::string(rules_.text_advice);
-      return "; no column is called '" + printable(rules_.label) + "' (--label names the column of the labels)";
+      if (columns_.labelled || rules_.label.empty()) return rules_.text_advice;
+      return sheafnn::detail::concat("; no column is called '", printable(rules_.label), "' (",
+                                     caller_name::label.text(), " names the column of the labels)");
     };
     const double value = number_of(text, column, hint);
     if (value == 0) return;

@@ -12,6 +12,7 @@
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/ogb.hpp"
+#include "sheafnn/io/table_options.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 
 namespace sheafnn::io {
@@ -25,11 +26,12 @@ namespace sheafnn::io {
 /// \param text          how to read text files; its missing_labels hold for every file, its targets and types for .npz
 ///                      files too. For prediction, targets of what has none are unknown
 /// \throws MissingFile            no such name, file or folder
-/// \throws std::runtime_error     bad input, or types or targets of what has none
+/// \throws std::runtime_error     bad input, or types, targets or options of tables for what has none
 /// \throws std::invalid_argument  an option of the synthetic graph outside its range
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
                                           DatasetUse use = DatasetUse::training, const TextOptions& text = {}) {
   const auto without_types_and_targets = [&](Dataset data) {
+    detail::refuse_table_options(name_or_path, text);
     if (text.edge_types || text.node_types) {
       detail::fail(name_or_path, "has no types of ", text.edge_types ? "edges" : "nodes",
                    "; folders with edges.csv and nodes.csv, and .npz files, have types");
@@ -56,6 +58,7 @@ namespace sheafnn::io {
                  "has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN or OGB folder");
   }
   if (path.extension() == ".npz") {
+    detail::refuse_table_options(name_or_path, text);
     return load_npz(path, use, text.missing_labels, text.targets,
                     {text.edge_types, text.node_types, text.edge_labels, text.edge_target});
   }

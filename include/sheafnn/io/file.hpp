@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/caller.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/memory.hpp"
@@ -65,7 +66,9 @@ template <class... Parts>
   throw MissingFile(sheafnn::detail::concat(path.string(), ": ", parts...));
 }
 
+using sheafnn::detail::CallerName;
 using sheafnn::detail::printable;
+namespace caller_name = sheafnn::detail::caller_name;
 
 /// Refuses a carriage return inside a line of text; a file of one line may be one of the old Macintosh.
 [[noreturn]] inline void refuse_carriage_return(std::string_view file, Index line) {

@@ -23,6 +23,7 @@
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/io/npz_keys.hpp"
+#include "sheafnn/io/table_options.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 
 namespace sheafnn::io {
@@ -151,6 +152,7 @@ struct JoinedBy {
                                                        DatasetUse use = DatasetUse::training,
                                                        const TextOptions& text = {}) {
   if (name_or_path == "synthetic") {
+    detail::refuse_table_options(name_or_path, text);
     HypergraphDataset data = synthetic_hypergraph(options);
     if (text.targets.empty()) return data;
     if (use != DatasetUse::prediction) {
@@ -171,7 +173,10 @@ struct JoinedBy {
     data.name = folder_name(path);
     return data;
   }
-  if (path.extension() == ".npz") return load_hypergraph_npz(path, use, text.missing_labels, text.targets);
+  if (path.extension() == ".npz") {
+    detail::refuse_table_options(name_or_path, text);
+    return load_hypergraph_npz(path, use, text.missing_labels, text.targets);
+  }
   detail::fail_to_open(
       path, "no such hypergraph; choose synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv");
 }

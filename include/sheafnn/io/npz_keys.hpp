@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/core/caller.hpp"
 #include "sheafnn/core/text.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
@@ -45,8 +46,10 @@ inline constexpr std::string_view edge_type_keys[] = {"edgetypes", "edgetype", "
 inline constexpr std::string_view node_type_keys[] = {"nodetypes", "nodetype", "ntypes", "ntype"};
 
 /// What messages say of types of edges, in any file, that differ and are not read.
-inline constexpr std::string_view unread_types =
-    "; --edge-types, or edge_types=True in Python, gives each type weights of the sheaf learner";
+[[nodiscard]] inline std::string unread_types() {
+  return sheafnn::detail::concat("; ", caller_name::edge_types.text(),
+                                 " gives each type weights of the sheaf learner");
+}
 
 using sheafnn::detail::plain_word;
 
@@ -184,8 +187,8 @@ struct SetKey {
       if (!resembles_split(name)) continue;
       fail(archive.file(), "key '", printable(name),
            "' is not a known set of a split. The known sets are train_masks, ",
-           "val_masks and test_masks (or train_mask, train_idx and the like). Remove the key, or draw splits "
-           "(--make-splits)");
+           "val_masks and test_masks (or train_mask, train_idx and the like). Remove the key, or draw splits (",
+           caller_name::make_splits.text(), ')');
     }
     std::string& key = keys[found->set];
     if (!key.empty()) {

@@ -159,7 +159,7 @@ inline void read_edge_types(const NpzArchive& archive, Graph& graph, const std::
   const auto other = std::find_if(types.begin(), types.end(), [&](const auto& type) { return type != types[0]; });
   if (other == types.end()) return;
   const auto i = static_cast<std::size_t>(other - types.begin());
-  fail(archive.file(), printable(key), "[", i, "] is ", said(i), ", and ", said(0), " at 0", unread_types,
+  fail(archive.file(), printable(key), "[", i, "] is ", said(i), ", and ", said(0), " at 0", unread_types(),
        "; otherwise remove the key");
 }
 

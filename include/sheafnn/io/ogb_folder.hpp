@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/caller.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/dataset.hpp"
@@ -38,8 +39,9 @@ namespace sheafnn::io {
 
 /// How convert_ogb() reads.
 struct OgbConversion {
-  std::string split = {};       ///< name of a folder in split/; empty: the only one
-  Index arcs = Index{1} << 24;  ///< that are sorted at a time, ≥ 1; at least 1/100 of all arcs, and all arcs of a node
+  std::string split = {};  ///< name of a folder in split/; empty: the only one
+  Index arcs =
+      Index{1} << 24;  ///< that are sorted at a time, ≥ 1; at least 1/100 of all arcs, and all arcs of a node
   std::function<void()> between_pieces = {};  ///< called again and again; what it throws ends the conversion
 };
 
@@ -315,7 +317,9 @@ inline void write_masks(const NewFolder& folder, const Split& split, Index n) {
   const std::string where = (folder / "split").string();
   if (all.empty()) fail(where, "has no split; training needs one");
   if (!name.empty()) fail(where, "has no split '", printable(name), "'; it has ", names);
-  if (all.size() > 1) fail(where, "has ", all.size(), " splits, ", names, "; name one of them (--split)");
+  if (all.size() > 1)
+    fail(where, "has ", all.size(), " splits, ", names, "; name one of them (", caller_name::ogb_split.text(),
+         ')');
   return all.front();
 }
 

@@ -154,9 +154,10 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
                      .types = !has_types           ? TypeColumn::other
                               : options.node_types ? TypeColumn::types
                                                    : TypeColumn::feature,
-                     .text_advice =
+                     .text_advice = sheafnn::detail::concat(
                          "; features are numbers: write a column of 0 and 1 for each text, or leave the "
-                         "column out (--ignore-columns)"};
+                         "column out (",
+                         caller_name::ignored_columns.text(), ')')};
     return NodeTableReader(csv, std::move(rules)).read();
   }
   NodeTable table;
@@ -236,8 +237,8 @@ inline void read_node_types(const NodeTable& table, Graph& graph, std::vector<st
       return NodeFeatures::identity(table.node_count());
     }
     if (!columns) {
-      fail(table.file, "has no feature column, and there is no features.mtx; one-hot node numbers are an option ",
-           "(--identity-features)");
+      fail(table.file, "has no feature column, and there is no features.mtx; one-hot node numbers are an option (",
+           caller_name::identity_features.text(), ')');
     }
     return std::move(table.features);
   }
@@ -261,13 +262,15 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
     }
   } else if (table.labels.empty() && (use != DatasetUse::prediction || options.label != TextOptions().label)) {
     if (table.file.empty()) fail(where, "has no labels; nodes.csv or labels.txt would hold them");
-    fail(table.file, "has no label column '", printable(options.label), "'; --label names another");
+    fail(table.file, "has no label column '", printable(options.label), "'; ", caller_name::label.text(),
+         " names another");
   }
   if (use != DatasetUse::training) return;
   for (std::size_t i = 0; i < table.splits.size(); ++i) {
     if (table.splits[i].train.empty()) {
       fail(table.file, "column '", table.split_names[i],
-           "' puts no node into the set 'train'; training needs one (--make-splits draws splits)");
+           "' puts no node into the set 'train'; training needs one (", caller_name::make_splits.text(),
+           " draws splits)");
     }
   }
 }
@@ -293,7 +296,7 @@ template <class GraphType, class ReadGraph>
     NodeTable table;
     if (!options.ignored_columns.empty() && (files.nodes.empty() || files.nodes.extension() == ".txt")) {
       fail(where, "has no nodes.csv (or .tsv), and so no column '", printable(options.ignored_columns.front()),
-           "' (--ignore-columns)");
+           "' (", caller_name::ignored_columns.text(), ')');
     }
     if (!files.nodes.empty()) {
       table = read_nodes(files.nodes, options, use, std::is_same_v<GraphType, Graph>);
@@ -301,7 +304,10 @@ template <class GraphType, class ReadGraph>
     if (files.nodes.empty() && files.features.empty()) {
       if (!options.identity_features || !std::is_same_v<GraphType, Graph> || files.edges.extension() == ".mtx") {
         fail(where, "has edges, but neither nodes.csv (or .tsv) nor features.mtx",
-             std::is_same_v<GraphType, Graph> ? "; with --identity-features an edge list is enough" : "");
+             std::is_same_v<GraphType, Graph>
+                 ? sheafnn::detail::concat("; with ", caller_name::identity_features.text(),
+                                           " an edge list is enough")
+                 : std::string());
       }
       table = nodes_of_edges(files, options);
     }
