@@ -61,10 +61,9 @@ class SheafLearner {
     work_->raw_bar = memory;
     work_->raw_bar.take(*blocks_);
   }
-
-  /// Adds the arrays that forward() writes and backward() reads.
+  /// Adds what forward() writes and backward() reads.
   void list_memory(std::vector<Buffer<S>*>& list) {
-    for (Buffer<S>* array : {&raw_, &hidden_, &edge_factor_, &edge_weight_}) list.push_back(array);
+    list.insert(list.end(), {&raw_, &hidden_, &edge_factor_, &edge_weight_});
   }
   /// Keeps projections of nodes in this memory, n × projection_width(), during forward() and backward(); null: in its own.
   void work_in(S* memory) noexcept { work_->projection = memory; }
@@ -115,9 +114,7 @@ class SheafLearner {
     return (shape_.hidden_layers - 1) * shape_.width * shape_.width + shape_.outputs() * shape_.width;
   }
 
-  [[nodiscard]] std::size_t hidden_layers() const noexcept {
-    return static_cast<std::size_t>(shape_.hidden_layers);
-  }
+  [[nodiscard]] std::size_t hidden_layers() const { return static_cast<std::size_t>(shape_.hidden_layers); }
   /// The memory of projections.
   [[nodiscard]] S* take_projection() {
     if (work_->projection != nullptr) return work_->projection;
