@@ -512,4 +512,4 @@ def test_tables_of_hypergraphs_leave_columns_out_too(tmp_path):
     with pytest.raises(RuntimeError, match=r"'kind': 'a' .*; no column is called 'label' \(label names"):
         sheafnn.load_hypergraph(tmp_path)
     data = sheafnn.load_hypergraph(tmp_path, label="kind", ignore_columns=["joined"], missing_labels=["?"])
-    assert data.feature_names == ["age"] and data.classes.tolist() == ["a", "b"] and data.labels.tolist() == [0, -1, 1]
+    assert data.feature_names == ["age"] and data.classes.tolist() == ["a", "b"] and data.labels.tolist() == ["a", None, "b"]

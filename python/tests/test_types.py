@@ -132,10 +132,10 @@ def test_files_have_types(data, tmp_path):
         for labels in (True, False):
             nodes = sheafnn.load_dataset(path, labels=labels, edge_types=True, node_types=True)
             same_types(nodes, data)
-        with pytest.raises(RuntimeError, match="edge_types=True in Python, gives each type weights"):
+        with pytest.raises(RuntimeError, match="edge_types=True gives each type weights"):
             sheafnn.load_dataset(path, node_types=True)
     assert sheafnn.load_dataset(tmp_path / "file.npz", edge_types=True).node_types is None
-    with pytest.raises(RuntimeError, match="column 'type': 'author' is not a finite number; .* node_types=True"):
+    with pytest.raises(RuntimeError, match="column 'type': 'author' is not a finite number; node_types=True reads"):
         sheafnn.load_dataset(tmp_path / "folder", edge_types=True)
     for keyword in ("edge_types", "node_types"):
         with pytest.raises(RuntimeError, match="karate: has no types of"):
