@@ -123,7 +123,7 @@ TEST_CASE("options: every declaration has a range that is checked, names that ar
   CHECK(check_struct<sheafnn::ModelOptions>() == 18);
   CHECK(check_struct<sheafnn::FlowOptions>() == 13);
   CHECK(check_struct<sheafnn::CooperativeOptions>() == 8);
-  CHECK(check_struct<sheafnn::TrainOptions>() == 15);
+  CHECK(check_struct<sheafnn::TrainOptions>() == 14);
 }
 
 TEST_CASE("options: texts of errors") {
