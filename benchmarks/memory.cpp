@@ -96,7 +96,7 @@ Column column(const char* name, const sheafnn::Dataset& data, Index layers, Inde
       number * (2 * sheaves - 1 + inputs) * row,
       number * 3 * row,
       bayesian ? 0 : number * dropped * row,
-      (entries + (static_cast<double>(layers) + 1 + (bayesian ? 0 : dropped)) * row) / 8,
+      (entries + static_cast<double>(bayesian ? layers + 1 : 2 * layers) * row) / 8,
       number * 2 * 8 * node,
   };
   const double before = benchmarks::heap_bytes();

@@ -463,6 +463,16 @@ TEST_CASE("a training that stops on a metric of classes is that of one process")
                        std::invalid_argument);
 }
 
+TEST_CASE("parts of a graph refuse layers in 16 bits") {
+  sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 3));
+  sheafnn::AnyNsd<SpecialOrthogonal<3>, double> model({.features = 20, .channels = 3, .classes = 3}, 2);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(mpi::train(model, part, data.splits[0], {.epochs = 3, .compress_layers = true})),
+      "compress_layers: true is not allowed; parts of a graph keep layers as they are computed",
+      std::invalid_argument);
+}
+
 TEST_CASE("a training on several ranks that computes layers again has the same bits") {
   sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 3));

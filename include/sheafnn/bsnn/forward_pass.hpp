@@ -74,8 +74,8 @@ struct ForwardPass {
   /// Layers in a row whose features, maps and whatever else a backward pass reads it computes again, from the input of the first
   /// (layers/layer_segments.hpp). The pass takes less memory, and results have the same bits. 0: none
   Index recompute_layers = 0;
-  /// Keep what the backward pass reads of layers and sheaves in 16 bits (layers/compressed_memory.hpp). Outputs have the same bits,
-  /// and derivatives are those of values that are rounded to 8 significant bits. Not with recompute_layers
+  /// Keep what the backward pass reads of layers and sheaves in 16 bits (layers/arrays_in_turn.hpp). Outputs have the same bits.
+  /// Derivatives are computed from values that are rounded to 8 significant bits. Not with recompute_layers
   bool compress_layers = false;
   double input_dropout = 0;  ///< of features, in [0, 1); training only
   double dropout = 0;        ///< of hidden features, in [0, 1); training only

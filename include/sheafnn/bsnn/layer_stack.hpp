@@ -13,7 +13,7 @@
 
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/layers/compressed_memory.hpp"
+#include "sheafnn/layers/arrays_in_turn.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer.hpp"
@@ -149,9 +149,6 @@ class LayerStack {
         layer =
             std::make_unique<MaskedLayer<Family, S>>(std::move(layer), *stalks, graph.node_count(), shape.row());
       }
-      std::vector<Buffer<S>*> arrays;
-      layer->list_memory(arrays);
-      memory_.add(std::move(arrays), kind);
       kinds_.push_back(kind);
       layers_.push_back(std::move(layer));
     }
@@ -171,34 +168,26 @@ class LayerStack {
   [[nodiscard]] bool wrapped() const noexcept { return wrapped_; }
   /// What at least one of the layers reads.
   [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
-  /// The layers that backward passes compute again at a time, and their arrays.
-  [[nodiscard]] const LayerSegments& segments() const noexcept { return memory_.segments(); }
-  /// Has every layer arrays of its own, which no other layer overwrites?
-  [[nodiscard]] bool keeps_own() const noexcept { return segments().whole() && !compressed(); }
-  /// Do layers have their arrays in turn, and backward passes read them from 16 bits?
-  [[nodiscard]] bool compressed() const noexcept { return outputs_.active(); }
-  /// \param length      see LayerSegments; the input of a segment stays, and where layers read X_{l−1}, this one as well
-  /// \param compresses  see CompressedMemory. Unchecked: there is one segment then
+  /// Which layers share arrays.
+  [[nodiscard]] const LayerSegments& segments() const noexcept { return segments_; }
+  /// \param length, compresses  see LayerSegments; the input of a segment stays, and where layers read X_{l−1}, this one as well
   void set_memory(Index length, bool compresses, Execution execution) {
-    if (!compresses && compressed()) {
+    if (const LayerSegments segments(count(), length, compresses); segments != segments_) {
       outputs_.end();
       others_.end();
+      segments_ = segments;
+      if (segments.shares()) share_arrays();
     }
-    memory_.set({count(), length}, reads_.before ? 2 : 1);
-    if (!compresses) return;
-    if (!compressed()) share_arrays();
-    outputs_.take(count() - 1, execution, false);  // before layers run, encoders use the memory of X_{L+1}
+    // Before layers run, encoders use the memory of X_{L+1}.
+    if (compresses) outputs_.take(count() - 1, execution, false);
   }
   /// Before the forward pass of layer l. \param keep  will a backward pass follow?
   void take_memory(Index l, Execution execution, bool keep) {
-    memory_.take(l);
-    if (!compressed()) return;
-    outputs_.take(l, execution, keep);
-    others_.take(l, execution, keep);
+    outputs_.take(l, execution, keep && segments_.compressed);
+    others_.take(l, execution, keep && segments_.compressed);
   }
-  /// Before the backward pass of layer l: brings back what it kept, and its inputs.
+  /// Before the backward pass of layer l: brings back what it kept in 16 bits, and its inputs.
   void restore_memory(Index l, Execution execution) {
-    if (!compressed()) return;
     others_.restore(l, execution);
     for (Index m = l; m >= std::max<Index>(l + 1 - outputs_in_place(), 0); --m) outputs_.restore(m, execution);
   }
@@ -216,26 +205,34 @@ class LayerStack {
  private:
   /// Number of layers whose outputs a layer's passes need in place: its own, X_l and, where layers read it, X_{l−1}.
   [[nodiscard]] Index outputs_in_place() const noexcept { return reads_.before ? 3 : 2; }
-  /// Outputs follow each other in as many arrays as are needed in place; all else that a layer keeps has one set for each kind.
+  /// Lets layers of one kind share their arrays. Outputs that other layers read stay, or follow each other in as many arrays as are
+  /// needed in place.
   void share_arrays() {
     for (Index l = 0; l < count(); ++l) {
       std::vector<Buffer<S>*> output, others;
-      layers_[static_cast<std::size_t>(l)]->list_memory(others);
-      const bool lists = !others.empty();
-      if (lists) {
+      (*this)[l].list_memory(others);
+      if (!others.empty()) {
         output.push_back(others.front());
         others.erase(others.begin());
       }
-      outputs_.add(std::move(output), lists ? l % outputs_in_place() : -1 - l);
-      others_.add(std::move(others),
-                  std::find(kinds_.begin(), kinds_.end(), kinds_[static_cast<std::size_t>(l)]) - kinds_.begin());
+      const auto same = std::find(kinds_.begin(), kinds_.end(), kinds_[static_cast<std::size_t>(l)]);
+      const Index set = segments_.set(l) * count() + (same - kinds_.begin()), own = -1 - l;
+      Index where = set;
+      if (segments_.compressed) {
+        where = l % outputs_in_place();
+      } else if (segments_.place(l) + outputs_in_place() > segments_.length) {
+        where = own;
+      }
+      if (output.empty()) where = own;
+      others_.add(std::move(others), set);
+      outputs_.add(std::move(output), where);
     }
   }
 
   std::vector<std::unique_ptr<Layer<Family, S>>> layers_;
   std::vector<std::type_index> kinds_;
-  SegmentMemory<S> memory_;
-  CompressedMemory<S> outputs_, others_;
+  LayerSegments segments_;
+  ArraysInTurn<S> outputs_, others_;  ///< the first array of list_memory(), and the others
   bool wrapped_ = false;
   LayerReads reads_ = {.blocks = false, .work = false};
 };

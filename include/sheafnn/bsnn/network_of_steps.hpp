@@ -60,7 +60,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   NetworkOfSteps(const Model&, const GraphOf<Model>&&, const NodeFeatures&, Execution = {}) = delete;  // dangle
 
   /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from. After a pass with recompute_layers
-  /// only the sheaves of the last segment are left.
+  /// only the sheaves of the last segment are left, and after one with compress_layers only the last sheaf. The others have no arrays.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
 
   /// X_{l+1} after l layers of the last draw, n × d' × f, valid until the next pass; X_1 for l = 0. After the last layer some

@@ -63,7 +63,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
   FeatureView<const S> apply_layer(Index l, const FeatureView<const S>& x) {
-    const bool last = l + 1 == this->layer_count(), keeps_mixed = l == 0 && this->layers.keeps_own();
+    const bool last = l + 1 == this->layer_count(), keeps_mixed = l == 0 && !this->layers.segments().shares();
     this->layers.take_memory(l, execution, pass.keeps());
     this->release_rows();  // the layer may overwrite them; one that keeps its W and Y there becomes their owner
     this->layers[l].forward({.execution = execution,
@@ -108,7 +108,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     const LayerSegments& segments = this->layers.segments();
     for (Index l = this->layer_count(); l-- > 0;) {
       if (segments.ends_before_others(l)) apply_layers_again(segments.first(l), l);
-      if (this->layers.compressed()) restore_layer(l);
+      if (segments.compressed) restore_layer(l);
       apply_layer_backward(l, bar);
       if (l < this->sheaf_count()) sheaf_backward(l);
       this->add_before_bar(execution, l);

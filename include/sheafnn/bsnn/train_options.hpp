@@ -88,8 +88,8 @@ struct TrainOptions {
   /// Number of layers in a row that the backward pass computes again, from the input of the first: less memory, the same
   /// results. 0: it keeps what all layers have computed.
   Index recompute_layers = 0;
-  /// Keep in 16 bits what the backward pass reads of layers: less memory, and derivatives of values with 8 significant bits. Not with
-  /// recompute_layers.
+  /// Keep in 16 bits what the backward pass reads of layers. This takes less memory, and derivatives are computed from values with 8
+  /// significant bits. Not with recompute_layers.
   bool compress_layers = false;
   Index samples = 3;            ///< number of posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)

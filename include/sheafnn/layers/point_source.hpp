@@ -41,30 +41,31 @@ class PointSource {
   [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
   /// Edge weights w_e of a sheaf, lanes-innermost, or null where all are 1.
   [[nodiscard]] const S* edge_weights(Index sheaf) const noexcept {
-    return learners_.empty() ? nullptr : learners_[place(sheaf)].edge_weights();
+    return learners_.empty() ? nullptr : learners_[static_cast<std::size_t>(sheaf)].edge_weights();
   }
-  /// Calls use(sheaf, mask) for the masks of the learners' inputs; where sheaves share them, for the first sheaf.
+  /// Calls use(sheaf, mask) for the masks of the learners' inputs.
   template <class Use>
   void for_masks(const Use& use) {
-    for (Index s = 0; s < static_cast<Index>(inputs_.size()); ++s) use(s, inputs_[place(s)].mask());
+    for (std::size_t s = 0; s < inputs_.size(); ++s) use(static_cast<Index>(s), inputs_[s].mask());
   }
 
-  /// See SheafStack. Learners and their inputs share their memory likewise.
+  /// See LayerSegments. Learners and their inputs share arrays as sheaves do.
   void set_memory(Index length, bool compresses, bool keep) {
-    keeps_ = keep;
-    if (!compresses && dropped_.active()) dropped_.end();
-    stack_.set_memory(
-        length, compresses, keep, [this](Index places) { take_learners(places); },
-        [this](Index s, std::vector<Buffer<S>*>& list) {
-          if (!learners_.empty()) learners_[place(s)].list_memory(list);
-        });
-    if (!compresses || dropped_.active()) return;
-    for (DropoutLayer<S>& input : inputs_) dropped_.add({&input.kept()}, 0);
+    const LayerSegments segments(stack_.count(), length, compresses);
+    keeps_ = keep && compresses;
+    const bool changed = stack_.set_memory(segments, keep, [this](Index s, std::vector<Buffer<S>*>& list) {
+      if (!learners_.empty()) learners_[static_cast<std::size_t>(s)].list_memory(list);
+    });
+    if (!changed) return;
+    dropped_.end();
+    if (!segments.shares()) return;
+    Index s = 0;
+    for (DropoutLayer<S>& input : inputs_) dropped_.add({&input.kept()}, segments.set(s++));
   }
   /// Before backward() of a sheaf; see SheafStack.
   void restore(Index sheaf, Execution execution) {
     stack_.restore(sheaf, execution);
-    if (dropped_.active() && inputs_[place(sheaf)].dropped()) dropped_.restore(sheaf, execution);
+    if (is_learned<Family> && inputs_[static_cast<std::size_t>(sheaf)].dropped()) dropped_.restore(sheaf, execution);
   }
 
   /// See SheafLearner.
@@ -83,7 +84,7 @@ class PointSource {
     for (int side = 0; side < 2; ++side) {
       P raw[detail::array_size(PointMap<Family>::size)];
       if constexpr (is_learned<Family>) {
-        detail::load_lanes<PointMap<Family>::size>(learners_[place(sheaf)].raw(block, side), raw);
+        detail::load_lanes<PointMap<Family>::size>(learners_[static_cast<std::size_t>(sheaf)].raw(block, side), raw);
       }
       point_.map(raw, map[side]);
       if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map[side]);
@@ -103,27 +104,13 @@ class PointSource {
                        const SheafSourceWeights<S>&, const S* = nullptr) {}
 
  private:
-  /// The place of a sheaf's learner in learners_.
-  [[nodiscard]] std::size_t place(Index sheaf) const noexcept {
-    if constexpr (requires { stack_.place(sheaf); }) {
-      return stack_.place(sheaf);
-    } else {
-      return static_cast<std::size_t>(sheaf);
-    }
-  }
-  /// Makes as many learners as sheaves have places.
-  void take_learners(Index places);
-
-  const GraphType* graph_;
-  const Blocks* blocks_;
-  SheafLearnerOptions options_;
   PointMap<Family> point_;
   const StalkMasks<S>* stalks_ = nullptr;
   Stack stack_;
   std::vector<Learner> learners_;
   std::vector<DropoutLayer<S>> inputs_;
-  CompressedMemory<S> dropped_;  ///< outputs of inputs_ where something is dropped
-  bool keeps_ = false;           ///< set_memory()
+  ArraysInTurn<S> dropped_;  ///< outputs of inputs_ where something is dropped
+  bool keeps_ = false;       ///< are these kept in 16 bits?
 };
 
 template <RestrictionMapFamily Family, class S, class Maps>
@@ -131,31 +118,17 @@ PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& 
                                           const PointMap<Family>& point, Index sheaves,
                                           const typename Maps::Scaling& normalisation,
                                           const SheafLearnerOptions& learner)
-    : graph_(&graph),
-      blocks_(&blocks),
-      options_(learner),
-      point_(point),
-      stack_(graph, blocks, sheaves, normalisation) {
+    : point_(point), stack_(graph, blocks, sheaves, normalisation) {
   if constexpr (is_learned<Family>) {
-    inputs_.emplace_back(graph.node_count(), learner.inputs);
-    take_learners(sheaves);
-  }
-}
-
-template <RestrictionMapFamily Family, class S, class Maps>
-void PointSource<Family, S, Maps>::take_learners(Index places) {
-  if constexpr (is_learned<Family>) {
-    const std::size_t count = static_cast<std::size_t>(places);
-    while (learners_.size() > count) learners_.pop_back();
-    learners_.reserve(count);
-    while (learners_.size() < count) {
-      learners_.emplace_back(*graph_, *blocks_, options_);
+    learners_.reserve(static_cast<std::size_t>(sheaves));
+    for (Index s = 0; s < sheaves; ++s) {
+      learners_.emplace_back(graph, blocks, learner);
       if constexpr (requires { stack_.edge_memory(0); }) {
         learners_.back().set_raw_bar(stack_.edge_memory(learners_[0].raw_bar_numbers()), true);
         learners_.back().share_work(learners_[0]);
       }
+      inputs_.emplace_back(graph.node_count(), learner.inputs);
     }
-    inputs_.resize(count, inputs_.front());
   }
 }
 
@@ -164,11 +137,10 @@ void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceW
                                          const SheafInput<S>& input) {
   if constexpr (requires { stack_.take(input.sheaf, execution); }) stack_.take(input.sheaf, execution);
   if constexpr (is_learned<Family>) {
-    const std::size_t at = place(input.sheaf);
-    if (dropped_.active() && input.dropout.active()) dropped_.take(input.sheaf, execution, keeps_);
-    inputs_[at].forward(execution, input.x, input.dropout);
-    learners_[at].forward(execution, weights.learners[static_cast<std::size_t>(input.sheaf)],
-                          inputs_[at].output());
+    const std::size_t s = static_cast<std::size_t>(input.sheaf);
+    if (input.dropout.active()) dropped_.take(input.sheaf, execution, keeps_);
+    inputs_[s].forward(execution, input.x, input.dropout);
+    learners_[s].forward(execution, weights.learners[s], inputs_[s].output());
   }
   stack_[input.sheaf].build(execution, edge_weights(input.sheaf), false,
                             [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); });
@@ -180,8 +152,8 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
                                             const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
   if constexpr (is_learned<Family>) {
     constexpr int size = PointMap<Family>::size;
-    const std::size_t s = static_cast<std::size_t>(input.sheaf), at = place(input.sheaf);
-    Learner& learner = learners_[at];
+    const std::size_t s = static_cast<std::size_t>(input.sheaf);
+    Learner& learner = learners_[s];
     gradient().weight_bar.fill(S(0));
     stack_[input.sheaf].backward(
         execution, learner.edge_weights(), gradient(),
@@ -194,7 +166,7 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
           detail::store_lanes<size>(raw_bar, learner.raw_bar(block, side));
         });
     learner.set_edge_weights_bar(gradient().weight_bar);
-    const DropoutLayer<S>& layer = inputs_[at];
+    const DropoutLayer<S>& layer = inputs_[s];
     const bool dropped = layer.dropped();
     learner.backward(execution, weights.learners[s], layer.output(), weights_bar.learners[s],
                      dropped ? work : x_bar, !dropped);

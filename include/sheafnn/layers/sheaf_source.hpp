@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sheafnn/core/views.hpp"
-#include "sheafnn/layers/compressed_memory.hpp"
+#include "sheafnn/layers/arrays_in_turn.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/layer_segments.hpp"
 #include "sheafnn/layers/noise.hpp"
@@ -43,44 +43,34 @@ class SheafStack {
              bool has_maps = false);
   SheafStack(const SheafStack&) = delete;  // sheaves refer to the derivatives
   SheafStack& operator=(const SheafStack&) = delete;
-  [[nodiscard]] Index count() const noexcept { return segments_.count; }
-  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept { return sheaves_[place(s)]; }
-  [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept { return sheaves_[place(s)]; }
-  /// Which memory a sheaf has.
-  [[nodiscard]] std::size_t place(Index s) const noexcept { return static_cast<std::size_t>(segments_.place(s)); }
-  /// Decides how sheaves share memory. Without a change nothing is written, because another thread may draw masks.
+  [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
+  [[nodiscard]] SheafBlocks<Family, S>& operator[](Index s) noexcept { return sheaves_[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] const SheafBlocks<Family, S>& operator[](Index s) const noexcept {
+    return sheaves_[static_cast<std::size_t>(s)];
+  }
+  /// Decides which sheaves share arrays. Without a change nothing else is written, because another thread may draw masks.
   ///
-  /// \param length      the sheaves of layers at the same place of segments of this length have the same memory: build() of one
-  ///                    ends another (LayerSegments)
-  /// \param compresses  all have the same arrays in turn (CompressedMemory). Unchecked: there is one segment then
-  /// \param keep        will a backward pass follow?
-  /// \param resize      resize(places) if the number of places has changed
-  /// \param more        more(s, list) adds further arrays that sheaf s is built with
-  template <class Resize, class More>
-  void set_memory(Index length, bool compresses, bool keep, const Resize& resize, const More& more) {
-    keeps_ = keep;
-    if (!compresses && memory_.active()) memory_.end();
-    if (const LayerSegments segments(count(), length); segments != segments_) {
-      segments_ = segments;
-      sheaves_.resize(static_cast<std::size_t>(segments_.length), sheaves_.front());
-      resize(segments_.length);
-    }
-    if (!compresses || memory_.active()) return;
-    for (Index s = 0; s < count(); ++s) {
+  /// \param keep  will a backward pass follow?
+  /// \param more  more(s, list) adds further arrays that sheaf s is built with
+  /// \returns whether the segments changed
+  template <class More>
+  bool set_memory(const LayerSegments& segments, bool keep, const More& more) {
+    keeps_ = keep && segments.compressed;
+    if (segments == segments_) return false;
+    memory_.end();
+    segments_ = segments;
+    for (Index s = 0; segments.shares() && s < count(); ++s) {
       std::vector<Buffer<S>*> arrays;
       (*this)[s].list_memory(arrays);
       more(s, arrays);
-      memory_.add(std::move(arrays), 0);
+      memory_.add(std::move(arrays), segments.set(s));
     }
+    return true;
   }
-  /// Before build() of a sheaf.
-  void take(Index s, Execution execution) {
-    if (memory_.active()) memory_.take(s, execution, keeps_);
-  }
-  /// Before the backward pass of a sheaf.
-  void restore(Index s, Execution execution) {
-    if (memory_.active()) memory_.restore(s, execution);
-  }
+  /// Before build() of a sheaf, which overwrites the arrays of another.
+  void take(Index s, Execution execution) { memory_.take(s, execution, keeps_); }
+  /// Before the backward pass of a sheaf that is kept in 16 bits.
+  void restore(Index s, Execution execution) { memory_.restore(s, execution); }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
   /// Memory with at least this many values per edge, which build() may overwrite. It is off_diagonal_bar where that is large enough.
   /// A backward pass may write to a block of edges when the maps of the block have their derivatives.
@@ -103,8 +93,8 @@ class SheafStack {
   LayerSegments segments_;
   std::vector<SheafBlocks<Family, S>> sheaves_;
   SheafBlocksGradient<Family, S> gradient_;
-  CompressedMemory<S> memory_;
-  bool keeps_ = false;                                               ///< set_memory()
+  ArraysInTurn<S> memory_;
+  bool keeps_ = false;  ///< are they kept in 16 bits?
   std::shared_ptr<Buffer<S>> more_ = std::make_shared<Buffer<S>>();  ///< of edge_memory()
 };
 

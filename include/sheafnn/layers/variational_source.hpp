@@ -97,9 +97,9 @@ class VariationalSource {
   void work_in(S* memory) noexcept {
     if constexpr (requires { learner_.work_in(memory); }) learner_.work_in(memory);
   }
-  /// See SheafStack. In segments, sheaves are drawn again.
+  /// See LayerSegments. Sheaves of segments are drawn again.
   void set_memory(Index length, bool compresses, bool keep) {
-    stack_.set_memory(length, compresses, keep, [](Index) {}, [](Index, std::vector<Buffer<S>*>&) {});
+    stack_.set_memory({stack_.count(), length, compresses}, keep, [](Index, std::vector<Buffer<S>*>&) {});
   }
   /// Before backward() of a sheaf; see SheafStack.
   void restore(Index sheaf, Execution execution) {

@@ -1,8 +1,8 @@
 /// \file
-/// CompressedMemory: arrays that a forward pass writes and a backward pass reads, of layers or of their sheaves. The layers of a set
-/// have the same arrays in turn. When the next layer of a set comes, the values of the layer before it go to 16 bits
-/// (core/bfloat16.hpp). The backward pass takes them back from there. So a forward pass computes with all bits. A backward pass
-/// reads rounded values, except those of the last layer of each set.
+/// ArraysInTurn: arrays that layers write in their forward passes. The layers of a set have the same arrays in turn, and the next
+/// layer of a set overwrites them. If a backward pass is to read them, they go to 16 bits before (core/bfloat16.hpp), and the
+/// backward pass takes them back from there. So a forward pass computes with all bits. A backward pass reads rounded values, except
+/// the values of the last layer of each set.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace sheafnn::layers {
 
 /// Unchecked: indices of layers, and that layers of a set have arrays of the same sizes, whose Buffers stay where they are.
 template <class S>
-class CompressedMemory {
+class ArraysInTurn {
  public:
   using Arrays = std::vector<Buffer<S>*>;
 
@@ -36,7 +36,7 @@ class CompressedMemory {
     }
     layers_.push_back(std::move(of));
   }
-  /// Gives every layer arrays of its own, with zeros, and ends the sets.
+  /// Gives every layer arrays of its own, of zeros where another layer has them, and forgets all layers.
   void end() {
     for (Layer& of : layers_) {
       for (std::size_t i = 0; i < of.arrays.size(); ++i) {
@@ -46,16 +46,19 @@ class CompressedMemory {
     layers_.clear();
     sets_.clear();
   }
-  [[nodiscard]] bool active() const noexcept { return !layers_.empty(); }
 
-  /// Gives layer l the arrays of its set, which it writes. \param keep  will a backward pass read the arrays of layers before l?
+  /// Gives layer l the arrays of its set, which it writes. Nothing happens before add().
+  ///
+  /// \param keep  will a backward pass restore() the arrays of layers before l?
   void take(Index l, Execution execution, bool keep) {
+    if (layers_.empty()) return;
     Index& holder = holder_of(l);
     if (holder == l) return;
     if (keep && holder < l) layer(holder).compress(execution);
     hand_over(holder, l);
   }
-  /// Gives layer l the arrays of its set as they were after its forward pass, but for the rounding.
+  /// Gives layer l the arrays of its set as they were after its forward pass, except for the rounding. Unchecked: take() of the
+  /// layers after it kept them
   void restore(Index l, Execution execution) {
     Index& holder = holder_of(l);
     if (holder == l) return;
