@@ -228,6 +228,12 @@ def no_adjacency(name: str, value: Any) -> None:
         )
 
 
+def made(self: Any, core: Any, more: Any) -> None:
+    """:raises TypeError: somebody calls the class of data with arrays, instead of a function that makes one"""
+    if more or not isinstance(core, self._kind):
+        raise TypeError(f"{type(self).__name__}: these arguments are not allowed; make one with {self._made_by}")
+
+
 def one_type(name: str, value: Any) -> None:
     """Arrays have all nodes and all edges, whatever their types.
 

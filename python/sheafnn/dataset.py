@@ -80,8 +80,11 @@ class NodeData:
     """What tasks on the nodes of a graph and of a hypergraph have in common."""
 
     _copy: Callable[[Any], Any]  #: of the core
+    _kind: type  #: of the core
+    _made_by: str  #: the public functions that make one
 
-    def __init__(self, core: Any, classes: np.ndarray | None = None):
+    def __init__(self, core: Any = None, classes: np.ndarray | None = None, *more: Any, **named: Any):
+        _checks.made(self, core, more or named)
         self._core = core
         if classes is None:
             classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
@@ -179,6 +182,7 @@ class Dataset(NodeData):
     an edge.
     """
 
+    _kind, _made_by = _core.Dataset, "Dataset.from_numpy(edges, features, labels), from_pandas, from_networkx, from_pyg or load_dataset(path)"
     _copy = staticmethod(_core.copy_dataset)
 
     @classmethod

@@ -38,7 +38,10 @@ class GraphSet:
     have at least one node.
     """
 
-    def __init__(self, core: Any, classes: np.ndarray):
+    _kind, _made_by = _core.GraphSet, "GraphSet.from_arrays(edges, graph_indicator, features, labels), from_pyg or load_graphs(folder)"
+
+    def __init__(self, core: Any = None, classes: Any = None, *more: Any, **named: Any):
+        _checks.made(self, core, more or named)
         self._core = core
         self._classes = classes
 

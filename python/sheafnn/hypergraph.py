@@ -24,6 +24,7 @@ class Hypergraph(NodeData):
     You make one with :meth:`from_numpy`, :meth:`from_lists`, :func:`load_hypergraph` and :func:`synthetic_hypergraph`.
     """
 
+    _kind, _made_by = _core.HypergraphDataset, "Hypergraph.from_numpy(incidence, features, labels), from_lists or load_hypergraph(path)"
     _copy = staticmethod(_core.copy_hypergraph)
 
     @classmethod

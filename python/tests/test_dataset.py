@@ -513,3 +513,13 @@ def test_tables_of_hypergraphs_leave_columns_out_too(tmp_path):
         sheafnn.load_hypergraph(tmp_path)
     data = sheafnn.load_hypergraph(tmp_path, label="kind", ignore_columns=["joined"], missing_labels=["?"])
     assert data.feature_names == ["age"] and data.classes.tolist() == ["a", "b"] and data.labels.tolist() == ["a", None, "b"]
+
+
+@pytest.mark.parametrize("kind, maker", [(sheafnn.Dataset, "Dataset.from_numpy"), (sheafnn.Hypergraph, "Hypergraph.from_numpy"),
+                                         (sheafnn.GraphSet, "GraphSet.from_arrays")])
+def test_a_class_of_data_called_with_arrays_names_what_makes_one(kind, maker):
+    for arguments in [(), ([[0, 1]], np.eye(2)), ([[0, 1]], np.eye(2), [0, 1])]:
+        with pytest.raises(TypeError, match=f"^{kind.__name__}: these arguments are not allowed; make one with {maker}"):
+            kind(*arguments)
+    with pytest.raises(TypeError, match=maker):
+        kind(edges=[[0, 1]], features=np.eye(2))
