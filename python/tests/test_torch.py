@@ -1013,6 +1013,46 @@ def test_modules_without_values_keep_their_seed():
     assert torch.equal(empty(x, edge_index), model(x, edge_index)) and empty.step == 1
 
 
+@pytest.mark.parametrize("make", [
+    lambda seed: SheafConv(6, 6, "diagonal", 2, dropout=0.5, seed=seed),
+    lambda seed: BayesianSheafConv(6, 6, "special-orthogonal", 3, seed=seed),
+    lambda seed: CooperativeSheafConv(6, 6, 2, seed=seed),
+    lambda seed: Bsnn(6, 3, "diagonal", 2, channels=3, layers=2, seed=seed),
+    lambda seed: SheafLearner(6, "special-orthogonal", 3, seed=seed),
+])
+def test_parameters_are_reset(make):
+    """With a seed to the same values and noise; without one, to what PyTorch's generator gives a new module."""
+    x, edge_index = torch.randn(7, 6), edges()
+    model = make(2**63 + 3)
+    own = [id(parameter) for parameter in model.parameters()]
+    values = {name: value.clone() for name, value in model.state_dict().items()}
+    first = model(x, edge_index)
+    moved(model).reset_parameters()
+    assert own == [id(parameter) for parameter in model.parameters()] and model.step == 0
+    assert all(torch.equal(value, values[name]) for name, value in model.state_dict().items())
+    again = model(x, edge_index)
+    for a, b in zip(first if isinstance(first, tuple) else [first], again if isinstance(again, tuple) else [again]):
+        assert torch.equal(a, b)
+    model = make(None)
+    torch.manual_seed(4)
+    model.reset_parameters()
+    torch.manual_seed(4)
+    new = make(None).state_dict()
+    assert all(torch.equal(value, new[name]) for name, value in model.state_dict().items())
+    torch.manual_seed(5)
+    model.reset_parameters()
+    assert any(not torch.equal(value, new[name]) for name, value in model.state_dict().items())
+
+
+def test_computed_parameters_are_not_reset():
+    conv = SheafConv(5, 6, "diagonal", 2)
+    torch.nn.utils.parametrize.register_parametrization(conv.right, "0", torch.nn.Identity())
+    values = {name: value.clone() for name, value in moved(conv).state_dict().items()}
+    with pytest.raises(ValueError, match="right.0: a computed parameter is not allowed"):
+        conv.reset_parameters()
+    assert all(torch.equal(value, values[name]) for name, value in conv.state_dict().items())
+
+
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_checkpoints_of_activations(reentrant):
     """Without a seed the gradients are the same; with one they would be of other numbers."""

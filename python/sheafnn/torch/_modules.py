@@ -27,6 +27,11 @@ class _Modes(torch.nn.Module):
         return self
 
 
+def _drawn_seed() -> int:
+    """A seed from PyTorch's generator."""
+    return int(torch.randint(2**62, (), device="cpu"))
+
+
 class _Names(_Modes):
     """Holds the parameters whose names begin alike."""
 
@@ -53,7 +58,7 @@ class Module(_Modes):
         dtype = torch.get_default_dtype() if dtype is None else dtype
         check_dtype("dtype", dtype)
         self._draws = seed is None
-        own = int(torch.randint(2**62, (), device="cpu")) if seed is None else _checks.seed(seed)
+        own = _drawn_seed() if seed is None else _checks.seed(seed)
         for name, value in initial_values(of, own, dtype).items():
             if name not in left_out:
                 self._place(name, torch.nn.Parameter(value))
@@ -61,12 +66,38 @@ class Module(_Modes):
         signed = own - 2**64 if own >= 2**63 else own
         self.register_buffer("_noise", torch.tensor([signed, 0], device="cpu"), persistent=False)
 
+    def reset_parameters(self) -> None:
+        """Gives the parameters the initial values that a new module has, and sets :attr:`step` to 0. With a seed these are the
+        same values again. Without one they are new.
+
+        :raises ValueError: another parameter is computed from others, as by ``torch.nn.utils``; the message names it
+        """
+        own = _drawn_seed() if self._draws else int(self._noise[0]) % 2**64
+        places = {name: self._holder(name) for name in self._architecture.shapes}
+        present = {name: at._parameters.get(last) for name, (at, last) in places.items() if at is not None and hasattr(at, last)}
+        for name, parameter in present.items():
+            if parameter is None:
+                raise ValueError(f"{name}: a computed parameter is not allowed; remove what computes it first")
+        with torch.no_grad():
+            for name, value in initial_values(self._architecture, own, self.dtype).items():
+                if name in present:
+                    present[name].copy_(value)  # type: ignore[union-attr]
+        self._noise[1] = 0
+
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """As in PyTorch, but seed and step stay where they are: every pass reads them on the CPU, and ``to_empty`` has no values."""
         noise = self._noise
         super()._apply(fn, recurse)
         self._noise = noise
         return self
+
+    def _holder(self, name: str) -> tuple[Any, str]:
+        """The module that has a parameter, or None, and the parameter's own name there."""
+        path, last = _places(name)
+        at: Any = self
+        for part in path:
+            at = None if at is None else at._modules.get(part)
+        return at, last
 
     def _place(self, name: str, value: torch.nn.Parameter) -> None:
         path, last = _places(name)
