@@ -40,7 +40,7 @@ class LargeGraph(NodeData):
         limit. Rows of the graph and features are checked when they are read
     """
 
-    _kind, _made_by = _core.LargeGraph, "LargeGraph(folder)"
+    _kind = _core.LargeGraph
     _copy = staticmethod(_core.copy_large_graph)
 
     def __init__(self, folder: str | os.PathLike[str]):

@@ -59,10 +59,10 @@ class Module(_Modes):
         check_dtype("dtype", dtype)
         self._draws = seed is None
         own = _drawn_seed() if seed is None else _checks.seed(seed)
-        for name, value in initial_values(of, own, dtype).items():
-            if name not in left_out:
-                self._place(name, torch.nn.Parameter(value))
-        self._first = next(name for name in of.shapes if name not in left_out)
+        self._own = tuple(name for name in of.shapes if name not in left_out)  # names of its parameters
+        values = initial_values(of, own, dtype)
+        for name in self._own:
+            self._place(name, torch.nn.Parameter(values[name]))
         signed = own - 2**64 if own >= 2**63 else own
         self.register_buffer("_noise", torch.tensor([signed, 0], device="cpu"), persistent=False)
 
@@ -70,18 +70,17 @@ class Module(_Modes):
         """Gives the parameters the initial values that a new module has, and sets :attr:`step` to 0. With a seed these are the
         same values again. Without one they are new.
 
-        :raises ValueError: another parameter is computed from others, as by ``torch.nn.utils``; the message names it
+        :raises ValueError: a parameter is computed from others, as by ``torch.nn.utils``; the message names it
         """
-        own = _drawn_seed() if self._draws else int(self._noise[0]) % 2**64
-        places = {name: self._holder(name) for name in self._architecture.shapes}
-        present = {name: at._parameters.get(last) for name, (at, last) in places.items() if at is not None and hasattr(at, last)}
-        for name, parameter in present.items():
-            if parameter is None:
+        parameters = dict(self.named_parameters(remove_duplicate=False))
+        for name in self._own:
+            if name not in parameters:
                 raise ValueError(f"{name}: a computed parameter is not allowed; remove what computes it first")
+        own = _drawn_seed() if self._draws else int(self._noise[0]) % 2**64
+        values = initial_values(self._architecture, own, self.dtype)
         with torch.no_grad():
-            for name, value in initial_values(self._architecture, own, self.dtype).items():
-                if name in present:
-                    present[name].copy_(value)  # type: ignore[union-attr]
+            for name in self._own:
+                parameters[name].copy_(values[name])
         self._noise[1] = 0
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -90,14 +89,6 @@ class Module(_Modes):
         super()._apply(fn, recurse)
         self._noise = noise
         return self
-
-    def _holder(self, name: str) -> tuple[Any, str]:
-        """The module that has a parameter, or None, and the parameter's own name there."""
-        path, last = _places(name)
-        at: Any = self
-        for part in path:
-            at = None if at is None else at._modules.get(part)
-        return at, last
 
     def _place(self, name: str, value: torch.nn.Parameter) -> None:
         path, last = _places(name)
@@ -128,7 +119,7 @@ class Module(_Modes):
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the parameters."""
-        return self._named(self._first).dtype
+        return self._named(self._own[0]).dtype
 
     @property
     def step(self) -> int:
